@@ -1,0 +1,80 @@
+"""What can go wrong on the host, and what ends a run.
+
+CodeActError                one line: the thing, the reason, the mend
+├── UsageError              bad input: a flag, a file, a task                 exit code 2
+├── ModelError              no model, or one that does not answer             exit code 5
+│   ├── ModelNotFound       unknown name, missing extra, missing weights
+│   ├── ModelAuthError      the key was refused
+│   ├── ModelUnreachable    no connection, or it broke and retries are used up
+│   ├── ModelBadReply       the endpoint answers what is not a chat completion
+│   └── ModelRefused        the endpoint refused this request (4xx), or filtered the reply
+└── RunEnded                carries how a run ended; raised inside the loop only
+    ├── Answered
+    ├── NoAnswer
+    ├── LimitReached
+    └── Interrupted
+
+Errors of the sandbox are `sandbox.errors.SandboxError`                       exit code 4
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class CodeActError(Exception):
+    pass
+
+
+class UsageError(CodeActError):
+    pass
+
+
+class ModelError(CodeActError):
+    pass
+
+
+class ModelNotFound(ModelError):
+    pass
+
+
+class ModelAuthError(ModelError):
+    pass
+
+
+class ModelUnreachable(ModelError):
+    pass
+
+
+class ModelBadReply(ModelError):
+    pass
+
+
+class ModelRefused(ModelError):
+    pass
+
+
+class RunEnded(CodeActError):
+    """`answer` is the accepted answer where there is one; the message says why the run ended."""
+
+    status = "failed"
+
+    def __init__(self, message: str = "", answer: Any = None) -> None:
+        super().__init__(message)
+        self.answer = answer
+
+
+class Answered(RunEnded):
+    status = "answered"
+
+
+class NoAnswer(RunEnded):
+    status = "no_answer"
+
+
+class LimitReached(RunEnded):
+    status = "limit"
+
+
+class Interrupted(RunEnded):
+    status = "interrupted"

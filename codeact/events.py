@@ -1,0 +1,149 @@
+"""What happens in a run, as small frozen dataclasses: one schema for the journal, observers and JSON lines.
+
+Each event is a line `{"v": 1, "run": ..., "seq": ..., "time": ..., "type": ..., ...fields}`; `seq` counts from 1 within a
+run, `time` is in seconds since the epoch, `parent` is the run that a sub-agent belongs to. `text_delta` and
+`output_delta` are for those who watch: the journal leaves them out, since `replied` and `observed` hold the whole.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
+
+from codeact.types import Reading, RunStatus, Usage
+from sandbox.types import CellResult, Output
+
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """`run`, `seq` and `time` are filled in by the run that emits it."""
+
+    run: str = ""
+    seq: int = 0
+    time: float = 0.0
+    parent: str | None = None
+    live_only: ClassVar[bool] = False
+
+    @property
+    def type(self) -> str:
+        return re.sub(r"(?<!^)(?=[A-Z])", "_", type(self).__name__).lower()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunStarted(Event):
+    """`settings` is what the run was started with, without secrets; `system` and `first` are the first two messages."""
+
+    task: str
+    model: str
+    settings: dict[str, Any]
+    system: str
+    first: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnStarted(Event):
+    turn: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextDelta(Event):
+    live_only: ClassVar[bool] = True
+    text: str
+    kind: str = "text"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replied(Event):
+    """`text` as the model wrote it; `reading` is what was made of it. `seconds` from request to last token."""
+
+    turn: int
+    text: str
+    reading: Reading
+    finish: str
+    usage: Usage
+    model: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodeStarted(Event):
+    turn: int
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputDelta(Event):
+    live_only: ClassVar[bool] = True
+    output: Output
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observed(Event):
+    """What goes back to the model: `text`, and images by file name in the run's folder.
+
+    `cell` is None where nothing was executed (the reply could not be read, or was cut).
+    """
+
+    turn: int
+    text: str
+    cell: CellResult | None = None
+    images: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retrying(Event):
+    attempt: int
+    reason: str
+    wait: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitReached(Event):
+    """`limit` is `turns`, `seconds` or `tokens`."""
+
+    limit: str
+    value: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SandboxRestarted(Event):
+    reason: str
+    lost: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerGiven(Event):
+    """`answer` as JSON value; `accepted` is False where its type was refused, and `problem` says why."""
+
+    answer: Any
+    accepted: bool
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Error(Event):
+    kind: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunEnded(Event):
+    status: RunStatus
+    answer: Any
+    usage: Usage
+    seconds: float
+    artifacts: tuple[str, ...] = ()
+    error: str | None = None
+
+
+BY_TYPE: dict[str, type[Event]] = {
+    re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__).lower(): kind
+    for kind in Event.__subclasses__()
+}
+
+
+def field_names(kind: type[Event]) -> tuple[str, ...]:
+    return tuple(f.name for f in fields(kind))

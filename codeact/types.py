@@ -1,0 +1,154 @@
+"""The contracts of the agent: messages, replies, actions, limits, results. All sizes in tokens or seconds as named."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from sandbox.types import Image
+
+Role = Literal["system", "user", "assistant"]
+Finish = Literal["stop", "length", "content_filter", "tool_calls"]
+RunStatus = Literal["answered", "no_answer", "limit", "interrupted", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message to a model. `images` are sent only to models that see."""
+
+    role: Role
+    content: str
+    images: tuple[Image, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens and calls, summed with `+`. `estimated` is set where the endpoint did not count."""
+
+    calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cached_tokens: int = 0
+    estimated: bool = False
+
+    @property
+    def total_tokens(self) -> int:
+        return self.prompt_tokens + self.completion_tokens
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.calls + other.calls,
+            self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+            self.cached_tokens + other.cached_tokens,
+            self.estimated or other.estimated,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """A piece of a reply as it arrives. `kind` is `reasoning` for thinking that models send apart."""
+
+    text: str
+    kind: Literal["text", "reasoning"] = "text"
+
+
+@dataclass(frozen=True, slots=True)
+class Retrying:
+    """A wrapper is about to ask again: which attempt failed, why, and for how many seconds it waits."""
+
+    attempt: int
+    reason: str
+    wait: float
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A model's whole reply. A reply whose `finish` is `length` or `content_filter` is never executed."""
+
+    text: str
+    finish: Finish = "stop"
+    usage: Usage = Usage(calls=1)
+    model: str = ""
+    tool_calls: tuple[Mapping[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is asked of a model. `stop` are sequences at which it should end, `seed` and `temperature` go through as given."""
+
+    messages: Sequence[Message]
+    stop: tuple[str, ...] = ()
+    max_tokens: int | None = None
+    temperature: float | None = None
+    seed: int | None = None
+
+
+class Model(Protocol):
+    """Any callable of this form is a model: it yields deltas, then exactly one `Reply` as the last item.
+
+    Raises a `ModelError`. Closing the generator early ends the request. `name` is shown and journalled; `sees` says
+    whether images are sent.
+    """
+
+    name: str
+    sees: bool
+
+    def __call__(self, request: Request) -> Iterator[Delta | Retrying | Reply]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """Python source to run as one cell."""
+
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a reply says, read: prose, then what is to be executed, or what is wrong with how it is written.
+
+    `actions` are executed in order, up to the first that fails. `problem` is set when the reply tried to act and cannot
+    be read: it is sent back as the observation. `end` is the offset in the reply after which the text is not the
+    model's to say (an invented observation, and all behind it). `notes` say what was passed over, for the observation.
+    """
+
+    thoughts: str
+    actions: tuple[Code, ...] = ()
+    problem: str | None = None
+    notes: tuple[str, ...] = ()
+    end: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunLimits:
+    """When a run ends without an answer. None means no limit."""
+
+    turns: int | None = 20
+    seconds: float | None = 600
+    tokens: int | None = 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """A file that the run handed over: its name within `/workspace/out`, where it is now, its size in bytes."""
+
+    name: str
+    path: Path
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """How a run ended. `answer` is validated; `error` is one line where there is no answer."""
+
+    answer: Any
+    status: RunStatus
+    run: str
+    usage: Usage = Usage()
+    artifacts: tuple[Artifact, ...] = ()
+    error: str | None = None
+    seconds: float = 0.0
+    events: tuple[Any, ...] = field(default=(), repr=False)

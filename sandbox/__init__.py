@@ -1,0 +1,1 @@
+"""A persistent Python kernel in a hardened, resource-limited container."""
