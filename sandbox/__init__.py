@@ -1,1 +1,55 @@
 """A persistent Python kernel in a hardened, resource-limited container."""
+
+from sandbox.errors import (
+    ConnectionLost,
+    EngineError,
+    EngineNotFound,
+    EnginePermission,
+    FileError,
+    HostCallRefused,
+    ImageError,
+    ImageNotFound,
+    ProtocolError,
+    SandboxClosed,
+    SandboxError,
+    StartError,
+)
+from sandbox.session import Sandbox
+from sandbox.types import (
+    CellError,
+    CellResult,
+    Dropped,
+    FileInfo,
+    Image,
+    Limits,
+    Notice,
+    Output,
+    Rich,
+    Stream,
+)
+
+__all__ = [
+    "CellError",
+    "CellResult",
+    "ConnectionLost",
+    "Dropped",
+    "EngineError",
+    "EngineNotFound",
+    "EnginePermission",
+    "FileError",
+    "FileInfo",
+    "HostCallRefused",
+    "Image",
+    "ImageError",
+    "ImageNotFound",
+    "Limits",
+    "Notice",
+    "Output",
+    "ProtocolError",
+    "Rich",
+    "Sandbox",
+    "SandboxClosed",
+    "SandboxError",
+    "StartError",
+    "Stream",
+]

@@ -1,0 +1,31 @@
+"""Where a sandbox runs. A backend starts it, opens a stream into it, and removes it; nothing else.
+
+A backend is done when the suite in `tests/contract` passes with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from sandbox.bridge import ByteStream
+
+
+class Backend(Protocol):
+    def start(self) -> None:
+        """Starts the sandbox with its supervisor. Raises a SandboxError."""
+
+    def connect(self) -> ByteStream:
+        """A stream to the supervisor, as often as it is asked for. Raises OSError or a SandboxError."""
+
+    def run_as_agent(self, argv: Sequence[str]) -> None:
+        """Starts a process in the sandbox as the user under whom the agent's code runs, and does not wait for it."""
+
+    def alive(self) -> bool:
+        """Whether the sandbox is still there; its kernel may be dead."""
+
+    def stop(self) -> None:
+        """Ends and removes the sandbox with all that runs in it. Never raises for one that is gone already."""
+
+    def mounted(self) -> frozenset[str]:
+        """The names of the inputs that are in `/workspace/data` from the start; the others are to be sent."""

@@ -1,0 +1,205 @@
+"""Which container engine is used: one that answers already, else a private one.
+
+`find_engine` asks, in this order: `DOCKER_HOST` (and then nothing else), the current context of the Docker
+command line, the sockets that Docker, rootless Docker, Docker Desktop and Podman open, our own daemon's socket.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import socket
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import docker
+from docker.context import ContextAPI
+from docker.errors import DockerException
+
+from sandbox.errors import EngineError, EngineNotFound, EnginePermission, SandboxError
+from sandbox.private_engine import Places, start_private, stop_private
+
+PROBE_SECONDS = 3.0
+REQUEST_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """An engine that answered. `local` is whether it sees this machine's files; `tls` is for the client alone."""
+
+    url: str
+    local: bool
+    tls: Any = field(default=None, repr=False)
+
+    def client(self, timeout: float = REQUEST_SECONDS) -> docker.DockerClient:
+        """A new client; the caller closes it. `timeout` is in seconds, for one request. Raises DockerException."""
+        return docker.DockerClient(base_url=self.url, tls=self.tls or False, timeout=timeout)
+
+
+@dataclass(frozen=True, slots=True)
+class _Silence:
+    """Why nothing answers at a place: `denied`, `silent` (there, but no answer) or `absent`."""
+
+    kind: str
+    where: str
+    reason: str
+
+
+def find_engine() -> Engine:
+    """The first engine that answers a ping. Raises EngineNotFound, or EnginePermission where one refuses this user."""
+    if host := os.environ.get("DOCKER_HOST"):
+        answer = _probe(_named(docker.utils.kwargs_from_env()))
+        if isinstance(answer, Engine):
+            return answer
+        if answer.kind == "denied":
+            raise _permission(answer)
+        raise EngineNotFound(
+            f"no container engine answers at DOCKER_HOST={host} ({answer.reason}): start it, or unset DOCKER_HOST"
+        )
+    silences = []
+    for candidate in _candidates():
+        answer = _probe(candidate)
+        if isinstance(answer, Engine):
+            return answer
+        silences.append(answer)
+    raise _not_found(silences)
+
+
+def ensure_engine(on_progress: Callable[[str], None]) -> Engine:
+    """The engine that answers, else our private one, installed and started where needed.
+
+    Raises EngineError; EnginePermission where an engine runs that refuses this user, since a second one beside it
+    would be a surprise.
+    """
+    try:
+        return find_engine()
+    except EngineNotFound:
+        if os.environ.get("DOCKER_HOST"):
+            raise
+    if not sys.platform.startswith("linux"):
+        raise EngineNotFound("no container engine answers: start Docker Desktop, or set DOCKER_HOST")
+    places = Places.for_user()
+    start_private(places, on_progress)
+    answer = _probe(_unix(places.socket))
+    if not isinstance(answer, Engine):
+        raise EngineError(
+            f"the private engine does not answer at {places.socket} ({answer.reason}): see {places.log}"
+        )
+    return answer
+
+
+def stop_engine() -> bool:
+    """Ends the private engine and its containers; images stay. Returns whether there was one. Raises EngineError."""
+    return stop_private(Places.for_user())
+
+
+def _candidates() -> Iterator[Engine]:
+    try:
+        context = ContextAPI.kwargs_from_context()
+    except DockerException as error:
+        raise EngineNotFound(
+            f"the current Docker context cannot be read ({error}): see `docker context ls`"
+        ) from None
+    if "base_url" in context:
+        yield _named(context)
+    yield _unix(Path("/var/run/docker.sock"))
+    if runtime := os.environ.get("XDG_RUNTIME_DIR"):
+        yield _unix(Path(runtime, "docker.sock"))
+    yield _unix(Path.home() / ".docker" / "run" / "docker.sock")
+    if runtime:
+        yield _unix(Path(runtime, "podman", "podman.sock"))
+    yield _unix(Places.for_user().socket)
+
+
+def _named(settings: Mapping[str, Any]) -> Engine:
+    url = str(settings["base_url"]).removeprefix("http+")
+    return Engine(url, url.startswith("unix://"), settings.get("tls"))
+
+
+def _unix(path: Path) -> Engine:
+    return Engine(f"unix://{path}", local=True)
+
+
+def _probe(candidate: Engine) -> Engine | _Silence:
+    if candidate.local:
+        silence = _knock(Path(candidate.url.removeprefix("unix://")))
+        if silence:
+            return silence
+    try:
+        client = candidate.client(PROBE_SECONDS)
+    except (DockerException, OSError, ValueError) as error:
+        return _Silence("silent", candidate.url, _short(error))
+    try:
+        client.ping()
+    except (DockerException, OSError) as error:
+        return _Silence("silent", candidate.url, _short(error))
+    finally:
+        client.close()
+    return candidate
+
+
+def _knock(path: Path) -> _Silence | None:
+    """Connects and hangs up: the client library wraps errors so deep that a refusal looks like an absence."""
+    with socket.socket(socket.AF_UNIX) as knocking:
+        knocking.settimeout(PROBE_SECONDS)
+        try:
+            knocking.connect(str(path))
+        except PermissionError:
+            return _Silence("denied", str(path), "permission denied")
+        except (FileNotFoundError, NotADirectoryError):
+            return _Silence("absent", str(path), "no such socket")
+        except OSError as error:
+            return _Silence("silent", str(path), error.strerror or str(error))
+    return None
+
+
+def _short(error: Exception) -> str:
+    return " ".join(str(error).split())[:200]
+
+
+def _permission(silence: _Silence) -> EnginePermission:
+    return EnginePermission(
+        f"the container engine at {silence.where} refuses this user: "
+        "run `sudo usermod -aG docker $USER` and log in again, or set DOCKER_HOST to an engine of yours"
+    )
+
+
+def _not_found(silences: list[_Silence]) -> EngineError:
+    for silence in silences:
+        if silence.kind == "denied":
+            return _permission(silence)
+    for silence in silences:
+        if silence.kind == "silent":
+            return EngineNotFound(
+                f"{silence.where} is there, but no container engine answers ({silence.reason}): "
+                "start Docker, or run `make engine`"
+            )
+    return EngineNotFound(
+        "no container engine answers: run `make engine`, or start Docker, or set DOCKER_HOST"
+    )
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m sandbox.engine", description="The container engine.")
+    parser.add_argument("command", choices=("ensure", "find", "stop"))
+    command = parser.parse_args(arguments).command
+    try:
+        if command == "stop":
+            _say("private engine stopped" if stop_engine() else "no private engine runs")
+        else:
+            print((find_engine() if command == "find" else ensure_engine(_say)).url)
+    except SandboxError as error:
+        _say(str(error))
+        return 4
+    return 0
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

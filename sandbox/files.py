@@ -1,0 +1,126 @@
+"""Files in and out of a sandbox, piece by piece through the bridge. Nothing from inside chooses a path on the host."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import queue
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from sandbox.bridge import Bridge, Frame
+from sandbox.errors import ConnectionLost, FileError
+from sandbox.guest import frames
+from sandbox.text import clean
+from sandbox.types import FileInfo
+
+PATIENCE = 60.0
+"""Seconds without any progress after which a transfer is given up."""
+
+
+class Files:
+    """Transfers over one bridge; safe to use from several threads."""
+
+    def __init__(self, bridge: Bridge, max_size: int) -> None:
+        self._bridge = bridge
+        self._max_size = max_size
+        self._numbers = itertools.count(1)
+
+    def put(self, source: BinaryIO, path: str, *, mode: int = 0o664) -> None:
+        """Writes a file into the workspace, whole or not at all. Raises FileError."""
+        number = next(self._numbers)
+        with self._bridge.answers(number) as answers:
+            self._send(number, "put", path=path, mode=mode)
+            try:
+                while piece := source.read(frames.CHUNK):
+                    self._send(number, "write", piece)
+                    with contextlib.suppress(queue.Empty):  # only a failure is told before the end
+                        self._check(answers.get_nowait(), path)
+                self._send(number, "finish")
+            except OSError as error:
+                self._send(number, "abandon")
+                raise FileError(f"{path}: cannot be read on the host: {error.strerror}") from error
+            self._wait(answers, path)
+
+    def get(self, path: str, target: BinaryIO) -> int:
+        """Copies a file of the workspace into `target`; its size in bytes. Raises FileError."""
+        size = 0
+        for piece in self._read(path):
+            size += len(piece)
+            if size > self._max_size:
+                raise FileError(f"{path}: is larger than {self._max_size} bytes")
+            target.write(piece)
+        return size
+
+    def get_to(self, path: str, target: Path) -> int:
+        """Copies a file of the workspace to a path of the host, whole or not at all; its size in bytes."""
+        try:
+            descriptor, temporary = tempfile.mkstemp(prefix=f".{target.name[:50]}.", dir=target.parent)
+        except OSError as error:
+            raise FileError(f"{target}: cannot be written: {error.strerror}") from error
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                size = self.get(path, file)
+            mask = os.umask(0)
+            os.umask(mask)
+            Path(temporary).chmod(0o666 & ~mask)
+            Path(temporary).replace(target)
+        except OSError as error:
+            raise FileError(f"{target}: cannot be written: {error.strerror}; nothing was left there") from error
+        finally:
+            with contextlib.suppress(FileNotFoundError):
+                Path(temporary).unlink()
+        return size
+
+    def list(self, path: str = "") -> tuple[FileInfo, ...]:
+        """All files and folders under a folder of the workspace, with paths relative to it. Raises FileError."""
+        number = next(self._numbers)
+        with self._bridge.answers(number) as answers:
+            self._send(number, "list", path=path)
+            header, _ = self._wait(answers, path or "/workspace")
+        entries = header.get("entries")
+        return tuple(_entries(entries)) if isinstance(entries, list) else ()
+
+    def _read(self, path: str) -> Iterator[bytes]:
+        number = next(self._numbers)
+        with self._bridge.answers(number) as answers:
+            self._send(number, "get", path=path)
+            self._wait(answers, path)
+            try:
+                while True:
+                    self._send(number, "read")
+                    _, piece = self._wait(answers, path)
+                    if not piece:
+                        return
+                    yield piece
+            finally:
+                with contextlib.suppress(ConnectionLost):
+                    self._send(number, "close")
+
+    def _send(self, number: int, do: str, body: bytes = b"", **fields: Any) -> None:
+        self._bridge.send({"op": "file", "file": number, "do": do, **fields}, body)
+
+    def _wait(self, answers: queue.Queue[Frame], path: str) -> Frame:
+        try:
+            frame = answers.get(timeout=PATIENCE)
+        except queue.Empty:
+            raise FileError(f"{path}: the sandbox does not answer") from None
+        return self._check(frame, path)
+
+    def _check(self, frame: Frame, path: str) -> Frame:
+        header, _ = frame
+        if header.get("op") == "lost":
+            raise ConnectionLost(f"{path}: {header.get('reason')}")
+        if header.get("ok") is not True:
+            raise FileError(f"{path}: {clean(header.get('error')) or 'failed in the sandbox'}")
+        return frame
+
+
+def _entries(entries: list[Any]) -> Iterator[FileInfo]:
+    for entry in entries:
+        match entry:
+            case {"path": str(path), "size": int(size), "kind": "file" | "folder" | "other" as kind}:
+                yield FileInfo(path, size, kind)

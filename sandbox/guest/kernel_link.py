@@ -1,0 +1,152 @@
+"""The supervisor's side of one kernel: its process (through the warden) and its five ZMQ channels.
+
+All that the kernel sends is hostile: its signing key can be read by the code that runs in it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import socket
+import sys
+from typing import Any
+
+import zmq
+from jupyter_client.session import Session
+
+CHANNELS = ("shell", "iopub", "control", "stdin", "hb")
+MAX_MESSAGE = 256 * 1024 * 1024
+LAUNCHER = [sys.executable, "-P", "-m", f"{__package__}.kernel"]
+
+
+class KernelLink:
+    """One kernel, from its warden's arrival to its end. `generation` tells it from those before it."""
+
+    def __init__(self, context: zmq.Context[Any], folder: str, cwd: str, generation: int, warden: socket.socket) -> None:
+        self.generation = generation
+        self.warden = warden
+        self.ended: dict[str, Any] | None = None
+        self.pid: int | None = None
+        self.signals_under_way = 0
+        self.junk = 0
+        self._lines = b""
+        self._ipc = os.path.join(folder, f"g{generation}")
+        key = secrets.token_hex(16)
+        self._session = Session(key=key.encode(), username="supervisor")
+        self.shell = self._connect(context, zmq.DEALER, 1)
+        self.iopub = self._connect(context, zmq.SUB, 2)
+        self.stdin = self._connect(context, zmq.DEALER, 4)
+        self.iopub.setsockopt(zmq.SUBSCRIBE, b"")
+        self._start(key, cwd)
+
+    def _connect(self, context: zmq.Context[Any], kind: int, port: int) -> zmq.Socket[Any]:
+        link = context.socket(kind)
+        link.linger = 0
+        link.setsockopt(zmq.IDENTITY, self._session.bsession)
+        link.setsockopt(zmq.RECONNECT_IVL, 10)
+        link.setsockopt(zmq.MAXMSGSIZE, MAX_MESSAGE)
+        link.setsockopt(zmq.RCVHWM, 200)
+        link.connect(f"ipc://{self._ipc}-{port}")
+        return link
+
+    def _start(self, key: str, cwd: str) -> None:
+        connection = {
+            "transport": "ipc",
+            "ip": self._ipc,
+            "key": key,
+            "signature_scheme": "hmac-sha256",
+            **{f"{name}_port": number for number, name in enumerate(CHANNELS, 1)},
+        }
+        path = f"{self._ipc}.json"
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o640), "w") as file:
+            json.dump(connection, file)
+        order = {"argv": [*LAUNCHER, path], "cwd": cwd, "env": {"PYTHONPATH": _guest_root()}}
+        self.warden.sendall(json.dumps(order).encode() + b"\n")
+
+    @property
+    def sockets(self) -> tuple[zmq.Socket[Any], ...]:
+        return self.shell, self.iopub, self.stdin
+
+    def hear_warden(self) -> None:
+        """Takes what the warden says; `ended` is set when the kernel is gone, whoever ended it."""
+        try:
+            data = self.warden.recv(4096)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data and self.ended is None:
+            self.ended = {"exit": None}
+        *lines, self._lines = (self._lines + data).split(b"\n")
+        for line in lines:
+            with contextlib.suppress(ValueError, RecursionError):
+                said = json.loads(line)
+                if isinstance(said, dict):
+                    self._take(said)
+        self._lines = self._lines[:4096]
+
+    def _take(self, said: dict[str, Any]) -> None:
+        if "pid" in said:
+            self.pid = said["pid"]
+        if "signalled" in said:
+            self.signals_under_way = max(0, self.signals_under_way - 1)
+        if "exit" in said:
+            self.ended = {"exit": said["exit"] if type(said["exit"]) is int else None}
+
+    def signal(self, letter: str) -> None:
+        with contextlib.suppress(OSError):
+            self.warden.sendall(letter.encode())
+            self.signals_under_way += 1
+
+    def ask_info(self) -> str:
+        return self._send("kernel_info_request", {})
+
+    def execute(self, code: str) -> str:
+        """Sends a cell; the id that its outputs and its reply will carry."""
+        return self._send(
+            "execute_request",
+            {
+                "code": code,
+                "silent": False,
+                "store_history": True,
+                "user_expressions": {},
+                "allow_stdin": False,
+                "stop_on_error": False,
+            },
+        )
+
+    def refuse_input(self) -> None:
+        self._session.send(self.stdin, "input_reply", {"value": ""})
+
+    def _send(self, kind: str, content: dict[str, Any]) -> str:
+        return str(self._session.send(self.shell, kind, content)["header"]["msg_id"])
+
+    def receive(self, link: zmq.Socket[Any]) -> tuple[str, str, dict[str, Any]] | None:
+        """The next message of a channel as (kind, id of the request it belongs to, content); None when it is junk.
+
+        Raises zmq.Again when there is none.
+        """
+        parts = link.recv_multipart(zmq.NOBLOCK)
+        try:
+            _, parts = self._session.feed_identities(parts)
+            message = self._session.deserialize(parts, content=True)
+            kind = message["msg_type"]
+            parent = message["parent_header"].get("msg_id", "")
+            content = message["content"]
+            if isinstance(kind, str) and isinstance(parent, str) and isinstance(content, dict):
+                return kind, parent, content
+        except Exception:  # noqa: BLE001 - whatever a forged message does to the decoder, it is junk
+            pass
+        self.junk += 1
+        return None
+
+    def close(self) -> None:
+        for link in self.sockets:
+            link.close()
+        self.warden.close()
+
+
+def _guest_root() -> str:
+    return os.path.dirname(os.path.dirname(os.path.abspath(__file__)))

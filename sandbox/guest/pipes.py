@@ -1,0 +1,73 @@
+"""A stream of frames that never blocks: what cannot be written at once waits in memory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+from . import frames
+
+READ = 256 * 1024
+
+
+class Channel(Protocol):
+    def fileno(self) -> int: ...
+
+    def close(self) -> None: ...
+
+
+class Pipe:
+    """`reads` and `writes` may be the same socket. `on_pending` is called when something begins to wait."""
+
+    def __init__(self, reads: Channel, writes: Channel) -> None:
+        self.reads, self.writes = reads, writes
+        self.on_pending: Callable[[], None] = lambda: None
+        self.greeted = True
+        self.closed = False
+        self._decoder = frames.Decoder()
+        self._waiting = bytearray()
+        for end in (reads, writes):
+            os.set_blocking(end.fileno(), False)
+
+    @property
+    def pending(self) -> int:
+        return len(self._waiting)
+
+    def receive(self) -> Iterator[frames.Frame]:
+        """Frames that have arrived. Raises EOFError at the end, OSError and FrameError when it is broken."""
+        try:
+            data = os.read(self.reads.fileno(), READ)
+        except BlockingIOError:
+            return
+        if not data:
+            raise EOFError
+        yield from self._decoder.feed(data)
+
+    def send_bytes(self, data: bytes) -> None:
+        if self.closed:
+            return
+        if self._waiting:
+            self._waiting += data
+            return
+        try:
+            sent = os.write(self.writes.fileno(), data)
+        except BlockingIOError:
+            sent = 0
+        if sent < len(data):
+            self._waiting += memoryview(data)[sent:]
+            self.on_pending()
+
+    def flush(self) -> None:
+        try:
+            sent = os.write(self.writes.fileno(), memoryview(self._waiting)[: 1024 * 1024])
+        except BlockingIOError:
+            return
+        del self._waiting[:sent]
+
+    def close(self) -> None:
+        if not self.closed:
+            self.closed = True
+            self.reads.close()
+            if self.writes is not self.reads:
+                self.writes.close()
