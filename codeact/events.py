@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
-from codeact.types import Reading, RunStatus, Usage
+from codeact.types import Artifact, Reading, RunStatus, Usage
 from sandbox.types import CellResult, Output
 
 VERSION = 1
@@ -135,7 +135,7 @@ class RunEnded(Event):
     answer: Any
     usage: Usage
     seconds: float
-    artifacts: tuple[str, ...] = ()
+    artifacts: tuple[Artifact, ...] = ()
     error: str | None = None
 
 

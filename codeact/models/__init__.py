@@ -1,0 +1,61 @@
+"""Models: a name to a `Model`, and the pieces for those who build one themselves."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from codeact.errors import ModelNotFound, UsageError
+from codeact.models.local import LocalModel
+from codeact.models.openai import OpenAIModel
+from codeact.models.replay import ReplayModel
+from codeact.models.retry import RetryingModel, retrying
+from codeact.models.scripted import ScriptedModel
+from codeact.types import Model
+
+__all__ = [
+    "LocalModel",
+    "OpenAIModel",
+    "ReplayModel",
+    "RetryingModel",
+    "ScriptedModel",
+    "resolve",
+    "retrying",
+]
+
+
+def resolve(
+    name: str | None,
+    *,
+    base_url: str | None = None,
+    api_key: str | None = None,
+    on_progress: Callable[[str], None] = lambda line: None,
+) -> Model:
+    """The model of a name: `local[:NAME]`, `scripted:FILE.jsonl`, `replay:RUN`, or a name that an endpoint knows.
+
+    `base_url` and `api_key` default to OPENAI_BASE_URL and OPENAI_API_KEY. With no name and no endpoint it is `local`,
+    and `on_progress` is told. Endpoints and the local model are asked again when a failure may pass (`retrying`).
+    Nothing is contacted yet. Raises UsageError or ModelNotFound.
+    """
+    base_url = base_url or os.environ.get("OPENAI_BASE_URL") or None
+    api_key = api_key or os.environ.get("OPENAI_API_KEY") or None
+    if not name:
+        if base_url or api_key:
+            raise UsageError("an endpoint is set up but no model is named: add --model NAME")
+        on_progress("no model named and no endpoint set up: using the embedded model (--model local)")
+        name = "local"
+    kind, _, rest = name.partition(":")
+    match kind:
+        case "local":
+            return retrying(LocalModel(rest, on_progress) if rest else LocalModel(on_progress=on_progress))
+        case "scripted":
+            return ScriptedModel.from_file(Path(rest))
+        case "replay":
+            return ReplayModel(rest)
+        case "anthropic":
+            raise ModelNotFound(
+                f"{name}: Anthropic's own interface is not supported yet; use an OpenAI-compatible one"
+            )
+        case _:
+            return retrying(OpenAIModel(name, base_url=base_url, api_key=api_key))

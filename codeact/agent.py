@@ -1,0 +1,131 @@
+"""The agent: a task and data in, events out, an answer at the end.
+
+One turn: the log becomes messages, the model replies, the reply is read, its code runs, what it did is observed. The
+loop is `Agent._turns`; what the steps do is in `run.py`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from codeact import events
+from codeact.answers import AnswerCheck
+from codeact.errors import CodeActError, NoAnswer, UsageError
+from codeact.home import runs_dir
+from codeact.run import Run
+from codeact.types import Model, Result, RunLimits
+from sandbox import Limits, SandboxError
+
+MAX_UNREADABLE = 5
+"""Replies in a row that cannot be read, after which a run ends."""
+
+
+class Agent:
+    """Answers tasks by letting a model act in code. One agent may be used for many runs.
+
+    `limits` end a run; `sandbox_limits` and `cell_timeout` (seconds) bound its code. `output_schema` is a JSON Schema that
+    an answer must fit. Artifacts are copied to `out`, or stay in the run's folder below `runs`.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        *,
+        limits: RunLimits | None = None,
+        output_schema: dict[str, Any] | None = None,
+        image: str = "data",
+        sandbox_limits: Limits | None = None,
+        cell_timeout: float = 60.0,
+        runtime: str | None = None,
+        out: Path | None = None,
+        runs: Path | None = None,
+    ) -> None:
+        self.model = model
+        self.limits = limits or RunLimits()
+        self.check = AnswerCheck(output_schema)
+        self.image = image
+        self.sandbox_limits = sandbox_limits or Limits()
+        self.cell_timeout = cell_timeout
+        self.runtime = runtime
+        self.out = out
+        self.runs = runs
+        self._active: list[Run] = []
+        self._lock = threading.Lock()
+
+    def run(
+        self,
+        task: str,
+        data: Mapping[str, Path] | None = None,
+        *,
+        observers: Sequence[Callable[[events.Event], None]] = (),
+    ) -> Result:
+        """Runs a task to its end. A run that began ends with a result, whatever happens; what keeps it from beginning
+        (no engine, no image, bad data) raises."""
+        seen: list[events.Event] = []
+        try:
+            for event in self.stream(task, data):
+                seen.append(event)
+                for observer in observers:
+                    observer(event)
+        except (CodeActError, SandboxError):
+            if not seen or not isinstance(seen[-1], events.RunEnded):
+                raise
+        return _result(seen)
+
+    def stream(self, task: str, data: Mapping[str, Path] | None = None) -> Iterator[events.Event]:
+        """The events of a run as they happen, `RunEnded` last. `data` are files and folders by the name that they get in
+        the sandbox. Raises ModelError or SandboxError, after `RunEnded` where the run had begun."""
+        if not task.strip():
+            raise UsageError("the task is empty: say what is to be found out or done")
+        run = Run(self, task, dict(data or {}), self.runs or runs_dir())
+        with self._lock:
+            self._active.append(run)
+        try:
+            yield from run.events(self._turns(run))
+        finally:
+            with self._lock:
+                self._active.remove(run)
+
+    def interrupt(self) -> None:
+        """Interrupts the turn of each run that is under way; called once more, ends the runs. Safe in signal handlers."""
+        for run in list(self._active):
+            run.interrupt()
+
+    def _turns(self, run: Run) -> Iterator[events.Event]:
+        unreadable = 0
+        for turn in itertools.count(1):
+            run.check_limits(turn)
+            yield run.emit(events.TurnStarted(turn=turn))
+            reading = yield from run.ask(turn)
+            if reading.problem is not None:
+                unreadable += 1
+                if unreadable == MAX_UNREADABLE:
+                    raise NoAnswer(f"{unreadable} replies in a row could not be read")
+                yield run.observe(turn, reading.problem)
+                continue
+            unreadable = 0
+            if reading.actions:
+                yield from run.execute(turn, reading)
+            else:
+                yield from run.take_words(turn, reading.thoughts)
+
+
+def _result(seen: Sequence[events.Event]) -> Result:
+    ended = seen[-1]
+    assert isinstance(ended, events.RunEnded)
+    return Result(
+        answer=ended.answer,
+        status=ended.status,
+        run=ended.run,
+        usage=ended.usage,
+        artifacts=ended.artifacts,
+        error=ended.error,
+        seconds=ended.seconds,
+        events=tuple(seen),
+    )
+
+

@@ -1,0 +1,74 @@
+"""Final answers: given by code in the sandbox or in plain words, checked here on the host."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import jsonschema
+from jsonschema.protocols import Validator
+
+from codeact.errors import UsageError
+from sandbox.errors import HostCallRefused
+
+FUNCTION = "final_answer"
+MAX_TEXT = 300
+
+
+class AnswerCheck:
+    """Takes answers and says what is wrong with them. `schema` is a JSON Schema, or None where any value will do."""
+
+    def __init__(self, schema: dict[str, Any] | None = None) -> None:
+        self._validator: Validator | None = None
+        if schema is not None:
+            kind = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
+            try:
+                kind.check_schema(schema)
+            except jsonschema.SchemaError as error:
+                raise UsageError(f"the output schema is not a JSON Schema: {error.message[:MAX_TEXT]}") from error
+            self._validator = kind(schema)
+        self.schema = schema
+
+    def problem(self, answer: Any) -> str | None:
+        """What is wrong with an answer, with the path of the field, or None."""
+        if answer is None and self.schema is None:
+            return "final_answer got None: pass the value of the answer, as in final_answer(total)"
+        if self._validator is None:
+            return None
+        error = jsonschema.exceptions.best_match(self._validator.iter_errors(answer))
+        if error is None:
+            return None
+        return f"the answer is not of the type that is asked for: {error.json_path}: {error.message[:MAX_TEXT]}"
+
+    def from_code(self, payload: Any) -> Any:
+        """The answer in what the sandbox handed over. Raises HostCallRefused, which is raised in the cell."""
+        if not isinstance(payload, dict) or "value" not in payload:
+            raise HostCallRefused("final_answer was not called as final_answer(value)", name="TypeError")
+        answer = payload["value"]
+        single = payload.get("single")
+        if single is True and isinstance(answer, list) and len(answer) == 1 and self._wants_single(answer):
+            answer = answer[0]  # a Series or array with one element, as boolean indexing makes them
+        problem = self.problem(answer)
+        if problem:
+            raise HostCallRefused(problem, name="TypeError")
+        return answer
+
+    def from_words(self, text: str) -> tuple[Any, str | None]:
+        """A plain reply as an answer, and what is wrong with it."""
+        text = text.strip()
+        if self.schema is None:
+            return text, None
+        for candidate in (_as_json(text), text):
+            if candidate is not None and self.problem(candidate) is None:
+                return candidate, None
+        return text, self.problem(text)
+
+    def _wants_single(self, answer: list[Any]) -> bool:
+        return self.schema is None or (self.problem(answer) is not None and self.problem(answer[0]) is None)
+
+
+def _as_json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None

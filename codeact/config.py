@@ -1,0 +1,212 @@
+"""Settings of a run. Each is one field below; a flag beats the environment, which beats the file.
+
+`max_turns` is the flag `--max-turns`, the variable `CODEACT_MAX_TURNS`, and the top-level key `max_turns` of
+`codeact.toml` in the current folder. Lists are arrays in the file; in a variable, paths are separated as in `PATH`.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from codeact.errors import UsageError
+
+FILE = "codeact.toml"
+_YES = ("1", "true", "yes", "on")
+_NO = ("0", "false", "no", "off")
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """How a setting is written. `parse` takes text, and raises ValueError that says what it should be; `types` are
+    what a TOML value may be."""
+
+    metavar: str
+    types: tuple[type, ...]
+    parse: Callable[[str], Any]
+    many: bool = False
+
+
+def _text(text: str) -> str:
+    if not text.strip():
+        raise ValueError("is empty; leave it out, or give a value")
+    return text
+
+
+def _path(text: str) -> Path:
+    return Path(_text(text)).expanduser()
+
+
+def _whole(text: str) -> int:
+    if not text.strip().isdecimal() or int(text) < 1:
+        raise ValueError(f"{text!r} is not a whole number of at least 1; write for example 20")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0
+    if not 0 < seconds < 10**9:
+        raise ValueError(f"{text!r} is not a number of seconds above 0; write for example 60")
+    return seconds
+
+
+def _limit(name: str) -> Callable[[str], str]:
+    """A limit of the sandbox, checked by what enforces it."""
+
+    def parse(text: str) -> str:
+        from sandbox.types import Limits  # brings the engine's client with it
+
+        try:
+            Limits(**{name: text})
+        except ValueError as error:
+            reason = str(error) if repr(text) in str(error) else f"{text!r} is not a number; write for example 1"
+            raise ValueError(reason) from None
+        return text
+
+    return parse
+
+
+def _choice(*words: str) -> Kind:
+    def parse(text: str) -> str:
+        if text not in words:
+            raise ValueError(f"{text!r} is not known; write {' or '.join(words)}")
+        return text
+
+    return Kind("|".join(words), (str,), parse)
+
+
+def _yes(text: str) -> bool:
+    if text.lower() not in _YES + _NO:
+        raise ValueError(f"{text!r} is neither true nor false; write one of them")
+    return text.lower() in _YES
+
+
+SWITCH = Kind("", (bool,), _yes)
+
+
+def _setting(default: Any, kind: Kind, help_text: str) -> Any:
+    return field(default=default, metadata={"kind": kind, "help": help_text})
+
+
+def _size(name: str) -> Kind:
+    return Kind("SIZE", (int, str), _limit(name))
+
+
+_NAME = Kind("NAME", (str,), _text)
+_COUNT = Kind("N", (int,), _whole)
+_SECONDS = Kind("SECONDS", (int, float), _seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What `solve` can be told beside its task. Sizes are as in `sandbox.Limits`, times in seconds."""
+
+    model: tuple[str, ...] = _setting((), Kind("NAME", (str,), _text, many=True), "gpt-5-mini, local, scripted:FILE.jsonl, ... (default: local)")
+    base_url: str | None = _setting(None, Kind("URL", (str,), _text), "an OpenAI-compatible endpoint")
+    data: tuple[str, ...] = _setting((), Kind("PATH", (str,), _text, many=True), "file, folder, glob, NAME=PATH, or - (standard input); repeatable")
+    output_schema: Path | None = _setting(None, Kind("FILE.json", (str,), _path), "JSON Schema that the answer must meet")
+    out: Path | None = _setting(None, Kind("DIR", (str,), _path), "folder for what the run hands over (default: the run's own)")
+    max_turns: int = _setting(20, _COUNT, "end the run after so many turns")
+    max_seconds: float = _setting(600.0, _SECONDS, "end the run after so long")
+    max_tokens: int = _setting(200_000, _COUNT, "end the run after so many tokens")
+    cell_timeout: float = _setting(60.0, _SECONDS, "stop a cell after so long")
+    sandbox: str = _setting("auto", _choice("docker", "auto"), "what contains the code")
+    image: str = _setting("data", _NAME, "image of the sandbox: data or minimal")
+    memory: str = _setting("1g", _size("memory"), "memory of the sandbox")
+    cpus: str = _setting("1", Kind("N", (int, float, str), _limit("cpus")), "processor cores of the sandbox")
+    pids: str = _setting("256", Kind("N", (int, str), _limit("pids")), "processes and threads in the sandbox")
+    disk: str = _setting("512m", _size("disk"), "disk space in the sandbox, held in its memory")
+    network: str = _setting("none", _choice("none"), "network of the sandbox")
+    runtime: str | None = _setting(None, _NAME, "the engine's runtime, such as runsc")
+    quiet: bool = _setting(False, SWITCH, "nothing on standard error but errors")
+    json: bool = _setting(False, SWITCH, "print one JSON object in place of the answer")
+    debug: bool = _setting(False, SWITCH, "a traceback with each error")
+
+
+KINDS: Mapping[str, Kind] = {f.name: f.metadata["kind"] for f in fields(Settings)}
+HELP: Mapping[str, str] = {f.name: f.metadata["help"] for f in fields(Settings)}
+DEFAULTS: Mapping[str, Any] = {f.name: f.default for f in fields(Settings)}
+
+
+def flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def variable(name: str) -> str:
+    return f"CODEACT_{name.upper()}"
+
+
+def load(flags: Mapping[str, Any], environ: Mapping[str, str] = os.environ, folder: Path | None = None) -> Settings:
+    """Settings from `flags` (by field name; None where not given), `environ` and `folder`'s codeact.toml.
+
+    Raises UsageError that names the flag, the variable, or the file and the key.
+    """
+    values = _from_file((folder or Path()) / FILE)
+    for name, kind in KINDS.items():
+        if text := environ.get(variable(name)):
+            values[name] = _parsed(kind, variable(name), text.split(os.pathsep) if name == "data" else [text])
+    for name, given in flags.items():
+        if isinstance(given, bool):
+            values[name] = given
+        elif given:
+            values[name] = _parsed(KINDS[name], flag(name), [given] if isinstance(given, str) else given)
+    return Settings(**values)
+
+
+def _parsed(kind: Kind, where: str, texts: list[str]) -> Any:
+    try:
+        values = [kind.parse(text) for text in texts]
+    except ValueError as error:
+        raise UsageError(f"{where}: {error}") from None
+    return tuple(values) if kind.many else values[-1]
+
+
+def _from_file(path: Path) -> dict[str, Any]:
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror}; mend or remove it") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"{path}: is not UTF-8 text; save it as such") from None
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{path}: is not TOML: {error}; mend that line") from None
+    return {key: _from_toml(f"{path}: {key}", key, value) for key, value in table.items()}
+
+
+def _from_toml(where: str, key: str, value: object) -> Any:
+    if key not in KINDS:
+        raise UsageError(f"{where}: unknown key; {_meant(key)}")
+    kind = KINDS[key]
+    items = value if kind.many and isinstance(value, list) else [value]
+    for item in items:
+        if not isinstance(item, kind.types) or isinstance(item, bool) != (kind is SWITCH):
+            raise UsageError(f"{where}: {_toml(item)} is of the wrong type; write {_example(key, kind)}")
+    return _parsed(kind, where, [str(item) for item in items])
+
+
+def _meant(key: str) -> str:
+    close = get_close_matches(key, KINDS, 1)
+    return f"did you mean {close[0]}?" if close else f"known are {', '.join(KINDS)}"
+
+
+def _toml(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else repr(value)[:60]
+
+
+def _example(key: str, kind: Kind) -> str:
+    if kind is SWITCH:
+        return f"{key} = true"
+    if kind.many:
+        return f'{key} = ["{kind.metavar}"]'
+    default = DEFAULTS[key]
+    return f"{key} = {default:g}" if isinstance(default, int | float) else f'{key} = "{default or kind.metavar}"'

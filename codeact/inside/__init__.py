@@ -1,0 +1,1 @@
+"""Runs inside the sandbox: describes the data files there. Standard library only, plus what the image may have."""

@@ -1,0 +1,183 @@
+"""`final_answer`, as code in the sandbox calls it: the value is made plain here and checked on the host."""
+
+from __future__ import annotations
+
+import base64
+import datetime
+import decimal
+import enum
+import fractions
+import math
+import pathlib
+import sys
+import types
+import uuid
+from typing import Any
+
+from sandbox_guest.host import HostCallError, call
+
+MAX_DEPTH = 64
+MAX_ROWS = 100_000
+_KINDS: dict[str, type[Exception]] = {"TypeError": TypeError, "ValueError": ValueError}
+
+
+def final_answer(value: Any) -> None:
+    """Ends the task with `value`: text, a number, a list, a dict, a table. Raises when it is not what was asked for."""
+    try:
+        call("final_answer", {"value": plain(value), "single": _is_array(value)})
+    except HostCallError as error:
+        raise _KINDS.get(error.kind, RuntimeError)(str(error)) from None
+
+
+def names() -> dict[str, str]:
+    """The variables that the cells made, and what they are."""
+    space = vars(sys.modules["__main__"])
+    hidden = getattr(_shell(), "user_ns_hidden", {})
+    found = {}
+    for name, value in list(space.items()):
+        if name.startswith("_") or name in hidden or isinstance(value, types.ModuleType):
+            continue
+        if callable(value) and getattr(value, "__module__", "__main__") != "__main__":
+            continue
+        found[name] = _kind(value)
+    return dict(list(found.items())[-40:])
+
+
+def _shell() -> Any:
+    from IPython.core.getipython import get_ipython
+
+    return get_ipython()
+
+
+def _kind(value: Any) -> str:
+    kind = type(value).__name__
+    shape = getattr(value, "shape", None)
+    if isinstance(shape, tuple) and shape:
+        return f"{kind} {'×'.join(map(str, shape))}"
+    if isinstance(value, (str, list, dict, set, tuple)):
+        return f"{kind} of {len(value)}"
+    return kind
+
+
+def _is_array(value: Any) -> bool:
+    return type(value).__module__.partition(".")[0] in ("numpy", "pandas", "polars", "pyarrow") and hasattr(
+        value, "__len__"
+    )
+
+
+def plain(value: Any, depth: int = 0) -> Any:
+    """A value as JSON can carry it. Raises TypeError or ValueError that says what to pass instead."""
+    if depth > MAX_DEPTH:
+        raise ValueError(f"the answer is nested more than {MAX_DEPTH} deep")
+    match value:
+        case None | bool() | str():
+            return value
+        case enum.Enum():
+            return plain(value.value, depth + 1)
+        case int():
+            return int(value)
+        case float():
+            return _number(float(value))
+        case decimal.Decimal() | fractions.Fraction():
+            return _number(float(value)) if value != int(value) else int(value)
+        case datetime.datetime() | datetime.date() | datetime.time():
+            return _date(value)
+        case datetime.timedelta() | pathlib.PurePath() | uuid.UUID():
+            return str(value)
+        case bytes() | bytearray():
+            return base64.b64encode(value).decode()
+        case dict():
+            return {_key(k): plain(v, depth + 1) for k, v in value.items()}
+        case list() | tuple():
+            return [plain(item, depth + 1) for item in value]
+        case set() | frozenset():
+            return [plain(item, depth + 1) for item in sorted(value, key=repr)]
+    return _from_library(value, depth)
+
+
+def _date(value: datetime.datetime | datetime.date | datetime.time) -> str | None:
+    if isinstance(value, datetime.datetime) and value.time() == datetime.time() and value.tzinfo is None:
+        return value.date().isoformat()
+    return value.isoformat() if value == value else None  # noqa: PLR0124 - pandas' NaT
+
+
+def _number(value: float) -> float:
+    if math.isnan(value) or math.isinf(value):
+        raise ValueError(f"the answer is {value}: look at why before answering")
+    return value
+
+
+def _key(key: Any) -> str:
+    made = key if isinstance(key, str) else plain(key)
+    return made if isinstance(made, str) else str(made)
+
+
+def _from_library(value: Any, depth: int) -> Any:
+    """Values of NumPy, pandas, polars, Arrow and the like, by what they can do."""
+    kind = type(value).__name__
+    if hasattr(value, "model_dump"):  # pydantic
+        return plain(value.model_dump(), depth + 1)
+    if hasattr(value, "__dataclass_fields__"):
+        return {name: plain(getattr(value, name), depth + 1) for name in value.__dataclass_fields__}
+    if hasattr(value, "to_pandas") and not hasattr(value, "to_dicts"):  # Arrow
+        value = value.to_pandas()
+    if hasattr(value, "to_dicts"):  # a polars frame
+        return _rows(value.to_dicts())
+    if kind == "DataFrame":
+        named = value.index.name is not None or type(value.index).__name__ != "RangeIndex"
+        return _rows((value.reset_index() if named else value).to_dict("records"))
+    if kind == "Series" and hasattr(value, "index"):
+        if type(value.index).__name__ == "RangeIndex" or len(value) == 1:
+            return _rows(value.tolist())
+        return {_key(k): _missing(v, depth) for k, v in value.items()}
+    if hasattr(value, "tolist"):  # arrays and scalars of NumPy, pandas' Index
+        made = value.tolist()
+        return made if made is value else _rows(made) if isinstance(made, list) else plain(made, depth + 1)
+    if hasattr(value, "to_list"):
+        return _rows(value.to_list())
+    if kind in ("NAType", "NaTType"):
+        return None
+    if callable(value):
+        raise TypeError(
+            f"final_answer got the function {getattr(value, '__name__', kind)}: call it and pass its result"
+        )
+    if hasattr(value, "__iter__"):
+        return [plain(item, depth + 1) for item in value]
+    raise TypeError(f"final_answer got a {kind}: pass text, a number, a list, a dict or a table")
+
+
+def _rows(items: list[Any]) -> list[Any]:
+    if len(items) > MAX_ROWS:
+        raise ValueError(
+            f"the answer has {len(items)} rows: write it to a file in /workspace/out and answer with its name"
+        )
+    return [_missing(item, 1) for item in items]
+
+
+def _missing(item: Any, depth: int) -> Any:
+    """A cell of a table: what is missing there is null, not an error."""
+    if isinstance(item, float) and not math.isfinite(item):
+        return None
+    if isinstance(item, dict):
+        return {_key(k): _missing(v, depth + 1) for k, v in item.items()}
+    if isinstance(item, list):
+        return [_missing(inner, depth + 1) for inner in item]
+    return plain(item, depth + 1)
+
+
+def install() -> None:
+    """Makes `final_answer` a name of every cell, and tells the host which variables there are when a cell fails."""
+    shell = _shell()
+    shell.user_ns["final_answer"] = final_answer
+    shell.user_ns_hidden["final_answer"] = final_answer
+    shell.events.register("post_run_cell", _tell_names)
+    shell.execution_count = 1  # what is set up here is no cell of the author's
+
+
+def _tell_names(result: Any) -> None:
+    if result.error_in_exec is None or result.info.store_history is False:
+        return
+    try:
+        call("names", names())
+    except (HostCallError, OSError):
+        pass

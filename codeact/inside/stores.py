@@ -1,0 +1,185 @@
+"""Typed stores: parquet, feather, sqlite, duckdb. Their own schema is told; nothing is guessed."""
+
+import sqlite3
+from typing import Any
+
+from .columns import cut
+from .packages import Missing, has, need
+from .reading import Line, call, execute, reason
+from .sources import MIB, Source
+
+_TABLES = 40
+_COLUMNS = 300
+_LARGE = 200 * MIB
+
+
+def describe_arrow(entry: dict[str, Any], source: Source, rows: int) -> None:
+    """Parquet or feather (Arrow file): schema, row count, missing counts of files that are not large."""
+    import io
+
+    opened: Any = source.path if source.plain else io.BytesIO(source.read(_LARGE))
+    try:
+        if entry["kind"] == "parquet":
+            _parquet(entry, need("pyarrow.parquet").ParquetFile(opened), rows)
+        else:
+            _feather(entry, need("pyarrow.feather").read_table(opened, memory_map=False), rows)
+    except Missing as missing:
+        entry["problem"] = f"cannot be described: {missing}"
+        return
+    except Exception as error:  # noqa: BLE001 - a broken file raises anything
+        entry["problem"] = f"the {entry['kind']} file cannot be opened: {reason(error)}"
+        return
+    target, modules = source.binary()
+    line = Line(f"df = {call('pd.read_' + entry['kind'], target)}", (*modules, "pandas"))
+    entry["read"] = line.text()
+    odd = [column["name"] for column in entry["columns"] if not column["name"].isidentifier()]
+    if odd:
+        entry["notes"].append(
+            f"unusual column names, use them exactly: {', '.join(repr(cut(name, 30)) for name in odd[:5])}"
+        )
+    if not has("pandas"):
+        entry["notes"].append("pandas is not in this image")
+    elif (source.size or 0) < 50 * MIB:
+        frame = execute(line)
+        entry["read_verified"] = len(frame) == entry["rows"]
+
+
+def _parquet(entry: dict[str, Any], file: Any, rows: int) -> None:
+    schema = file.schema_arrow
+    entry["rows"] = file.metadata.num_rows
+    small = file.metadata.num_rows * max(1, len(schema)) <= 20_000_000
+    table = (
+        file.read()
+        if small
+        and sum(file.metadata.row_group(at).total_byte_size for at in range(file.metadata.num_row_groups))
+        < _LARGE
+        else None
+    )
+    entry["columns"] = _arrow_columns(schema, table)
+    head = table.slice(0, rows) if table is not None else next(file.iter_batches(batch_size=rows), None)
+    entry["first_rows"] = (
+        _rows(head.to_pylist(), [field.name for field in schema]) if head is not None else []
+    )
+
+
+def _feather(entry: dict[str, Any], table: Any, rows: int) -> None:
+    entry["rows"] = table.num_rows
+    entry["columns"] = _arrow_columns(table.schema, table)
+    entry["first_rows"] = _rows(table.slice(0, rows).to_pylist(), table.schema.names)
+
+
+def _rows(records: list[dict[str, Any]], names: list[str]) -> list[list[str]]:
+    return [
+        ["" if record.get(name) is None else cut(str(record.get(name)), 60) for name in names[:_COLUMNS]]
+        for record in records
+    ]
+
+
+def _arrow_columns(schema: Any, table: Any) -> list[dict[str, Any]]:
+    found = []
+    for at, field in enumerate(list(schema)[:_COLUMNS]):
+        column: dict[str, Any] = {"name": field.name, "type": str(field.type)}
+        if table is not None:
+            values = table.column(at)
+            column["missing"] = values.null_count
+            column |= _range(values)
+        found.append(column)
+    return found
+
+
+def _range(values: Any) -> dict[str, Any]:
+    try:
+        ends = need("pyarrow.compute").min_max(values).as_py()
+    except Exception:  # noqa: BLE001 - nested types have no order
+        return {}
+    if ends["min"] is None or isinstance(ends["min"], bool | bytes):
+        return {}
+    return {"min": cut(str(ends["min"]), 30), "max": cut(str(ends["max"]), 30)}
+
+
+def describe_sqlite(entry: dict[str, Any], source: Source, rows: int) -> None:
+    if not source.plain:
+        entry["notes"].append("packed: unpack it to a file before opening it with sqlite3")
+        return
+    address = "file:" + _quoted(source.path) + "?mode=ro&immutable=1"
+    line = Line(f"con = sqlite3.connect({address!r}, uri=True)", ("sqlite3",))
+    try:
+        connection = sqlite3.connect(address, uri=True)
+        connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
+        names = connection.execute(
+            "SELECT name, type FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%'"
+        ).fetchall()
+        entry["tables"] = [_table(connection, name, kind, rows) for name, kind in names[:_TABLES]]
+        connection.close()
+    except sqlite3.Error as error:
+        entry["problem"] = f"the database cannot be opened: {reason(error)}"
+        return
+    _finish(entry, line, len(names))
+
+
+def _table(connection: Any, name: str, kind: str, rows: int) -> dict[str, Any]:
+    quoted = '"' + name.replace('"', '""') + '"'
+    table: dict[str, Any] = {"name": name, "kind": kind}
+    try:
+        table["rows"] = connection.execute(f"SELECT count(*) FROM {quoted}").fetchone()[0]  # noqa: S608 - quoted above
+        cursor = connection.execute(f"SELECT * FROM {quoted} LIMIT {int(rows)}")  # noqa: S608 - quoted above
+        table["first_rows"] = [
+            ["" if cell is None else cut(str(cell), 60) for cell in row] for row in cursor.fetchall()
+        ]
+        found = [column[0] for column in cursor.description]
+        types = {row[1]: str(row[2]) for row in connection.execute(f"PRAGMA table_info({quoted})").fetchall()}
+        table["columns"] = [{"name": column, "type": types.get(column, "")} for column in found]
+    except Exception as error:  # noqa: BLE001 - sqlite3.Error and duckdb.Error; one bad view must not hide the rest
+        table["problem"] = reason(error)
+    return table
+
+
+def _quoted(path: str) -> str:
+    return path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+
+
+def _select(table: str) -> str:
+    quoted = '"' + table.replace('"', '""') + '"'
+    return f"SELECT * FROM {quoted}"  # noqa: S608 - quoted above
+
+
+def _finish(entry: dict[str, Any], line: Line, count: int) -> None:
+    entry["read"], entry["read_verified"] = line.text(), True
+    first = next((table["name"] for table in entry["tables"] if table.get("rows")), None)
+    if first is not None and has("pandas") and "sqlite3" in line.imports:
+        query = _select(first)
+        entry["read"] = Line(
+            f"{line.code}; df = pd.read_sql({query!r}, con)", (*line.imports, "pandas")
+        ).text()
+    if count > _TABLES:
+        entry["notes"].append(f"{count - _TABLES} more tables are not described")
+    if not count:
+        entry["notes"].append("the database has no tables")
+
+
+def describe_duckdb(entry: dict[str, Any], source: Source, rows: int) -> None:
+    if not source.plain:
+        entry["notes"].append("packed: unpack it to a file before opening it with duckdb")
+        return
+    try:
+        duckdb = need("duckdb")
+        connection = duckdb.connect(source.path, read_only=True)
+        names = connection.execute(
+            "SELECT table_schema, table_name, table_type FROM information_schema.tables"
+        ).fetchall()
+        entry["tables"] = [
+            _table(connection, name, "view" if kind == "VIEW" else "table", rows)
+            for _, name, kind in names[:_TABLES]
+        ]
+        connection.close()
+    except Missing as missing:
+        entry["problem"] = f"cannot be described: {missing}"
+        return
+    except Exception as error:  # noqa: BLE001 - duckdb.Error, known only when the package is there
+        entry["problem"] = f"the database cannot be opened: {reason(error)}"
+        return
+    first = next((table["name"] for table in entry["tables"] if table.get("rows")), None)
+    code = f"con = duckdb.connect({source.path!r}, read_only=True)"
+    if first is not None and has("pandas"):
+        code += f"; df = con.execute({_select(first)!r}).df()"
+    _finish(entry, Line(code, ("duckdb",)), len(names))

@@ -1,0 +1,339 @@
+"""JSON, JSON lines, XML and HTML: their structure as a sketch, and the line that reads them."""
+
+import io
+import json
+import re
+from collections import Counter
+from itertools import islice
+from typing import Any
+from xml.etree import ElementTree
+
+from .columns import cut
+from .delimited import Text, opened_text
+from .packages import Missing, has, need
+from .reading import Line, execute, reason
+from .sources import MIB, Source
+
+_LARGE = 24 * MIB
+_DEPTH = 3
+_KEYS = 40
+_BAD_LISTED = 20
+# One line cannot hold a try statement.
+_SKIPPING = "exec('def valid(line):\\n try: return [json.loads(line)]\\n except ValueError: return []')"
+
+
+def is_json(content: str) -> bool:
+    try:
+        json.loads(content)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def sketch(value: Any, depth: int = _DEPTH) -> str:
+    """The structure in one line: ``list of 3 {id: str, topping: list of 7 {id: str, type: str}}``."""
+    match value:
+        case dict():
+            if depth == 0:
+                return f"object with {len(value)} keys"
+            inner = ", ".join(
+                f"{cut(str(key), 30)}: {sketch(item, depth - 1)}"
+                for key, item in islice(value.items(), _KEYS)
+            )
+            return "{" + inner + (", ..." if len(value) > _KEYS else "") + "}"
+        case list():
+            if not value:
+                return "empty list"
+            if depth == 0:
+                return f"list of {len(value)}"
+            if all(isinstance(item, dict) for item in value):
+                return f"list of {len(value)} {sketch(_union(value), depth)}"
+            kinds = sorted({_kind(item) for item in value[:1000]})
+            inner = sketch(value[0], depth - 1) if kinds == ["list"] else " or ".join(kinds)
+            return f"list of {len(value)} {inner}"
+        case _:
+            return _kind(value)
+
+
+def _union(items: list[dict[str, Any]]) -> dict[str, Any]:
+    """All keys of the objects with a telling value each: the fullest container, else the first value that is not null."""
+    merged: dict[str, Any] = {}
+    for item in items[:2000]:
+        for key, value in item.items():
+            old = merged.get(key)
+            fuller = isinstance(value, list | dict) and isinstance(old, type(value)) and len(value) > len(old)
+            if old is None or fuller:
+                merged[key] = value
+    return merged
+
+
+def _kind(value: Any) -> str:
+    names = {
+        bool: "bool",
+        int: "int",
+        float: "float",
+        str: "str",
+        list: "list",
+        dict: "object",
+        type(None): "null",
+    }
+    return names.get(type(value), type(value).__name__)
+
+
+def describe_json(entry: dict[str, Any], source: Source, text: Text, rows: int) -> None:
+    if not text.whole:
+        entry["notes"].append("large JSON: not parsed here; the start is shown")
+        entry["first_lines"] = [cut(text.content[:400], 200)]
+        entry["read"] = _json_line(source, text).text()
+        return
+    try:
+        value = json.loads(text.content.lstrip("\ufeff"))
+    except RecursionError:
+        entry["problem"] = "the JSON is nested too deeply to be parsed"
+        return
+    except ValueError as error:
+        entry["problem"] = f"not valid JSON: {cut(str(error), 120)}"
+        entry["first_lines"] = [cut(line, 120) for line in text.content.splitlines()[:3]]
+        entry["read"] = _text_line(source, text).text()
+        return
+    entry["structure"] = sketch(value)
+    records = (
+        value
+        if isinstance(value, list)
+        else next((v for v in value.values() if isinstance(v, list) and v), [])
+        if isinstance(value, dict)
+        else []
+    )
+    entry["rows"] = len(records) if records else None
+    if records:
+        entry["example"] = cut(json.dumps(records[0], ensure_ascii=False), 300)
+        _record_columns(entry, records)
+    _note_strings(entry, value)
+    line = _json_line(source, text)
+    flat = (
+        isinstance(value, list)
+        and bool(value)
+        and all(
+            isinstance(v, dict) and not any(isinstance(x, list | dict) for x in v.values()) for v in value
+        )
+    )
+    if flat and has("pandas"):
+        line = Line(f"df = pd.DataFrame({line.code.removeprefix('data = ')})", (*line.imports, "pandas"))
+    _check(entry, line, value if not flat else None, len(records))
+
+
+def _record_columns(entry: dict[str, Any], records: list[Any]) -> None:
+    objects = [record for record in records if isinstance(record, dict)]
+    if len(objects) < len(records):
+        return
+    counts: Counter[str] = Counter(key for record in objects for key in record)
+    columns = []
+    for key in islice(counts, _KEYS):
+        values = [record.get(key) for record in objects[:5000]]
+        kinds = sorted({_kind(value) for value in values if value is not None})
+        missing = sum(value is None for value in values)
+        nested = any(isinstance(value, list | dict) for value in values)
+        example = next((value for value in values if value is not None), None)
+        column: dict[str, Any] = {"name": str(key), "type": " or ".join(kinds) or "null", "missing": missing}
+        if example is not None and not nested:
+            column["examples"] = [cut(str(example), 40)]
+        if {"int", "str"} <= set(kinds) or {"float", "str"} <= set(kinds):
+            column["note"] = "numbers and text mixed"
+        columns.append(column)
+    entry["columns"] = columns
+    if any(column["missing"] for column in columns):
+        entry["notes"].append("not every object has every key (or it is null): use .get")
+    if any("list" in column["type"] or "object" in column["type"] for column in columns):
+        entry["notes"].append(
+            "nested: some keys hold lists or objects; loop over them, or pd.json_normalize(data, record_path=...)"
+        )
+
+
+def _note_strings(entry: dict[str, Any], value: Any) -> None:
+    found: Counter[str] = Counter()
+    stack = [value]
+    for _ in range(200_000):
+        if not stack:
+            break
+        item = stack.pop()
+        match item:
+            case dict():
+                stack.extend(item.values())
+            case list():
+                stack.extend(item)
+            case "None" | "null" | "NULL" | "NaN" | "NA" | "N/A" | "":
+                found[item] += 1
+    if found:
+        entry["notes"].append(
+            f"text values that look like missing ones but are strings: {', '.join(f'{v!r} ({c} times)' for v, c in found.most_common(3))}"
+        )
+
+
+def _json_line(source: Source, text: Text) -> Line:
+    opened, modules = opened_text(source, text.charset)
+    return Line(f"data = json.load({opened})", (*modules, "json"))
+
+
+def _text_line(source: Source, text: Text) -> Line:
+    opened, modules = opened_text(source, text.charset)
+    return Line(f"text = {opened}.read()", tuple(modules))
+
+
+def _check(entry: dict[str, Any], line: Line, value: Any, count: int) -> None:
+    entry["read"] = line.text()
+    try:
+        found = execute(line, line.code.split(" ", 1)[0])
+        entry["read_verified"] = found == value if value is not None else len(found) == count
+    except (OSError, ValueError, Missing, ImportError, RecursionError) as error:
+        entry["read_verified"] = False
+        entry["notes"].append(f"the reading line failed: {reason(error)}")
+
+
+def describe_lines(entry: dict[str, Any], source: Source, text: Text, rows: int) -> None:
+    """JSON lines, each judged by itself."""
+    records: list[Any] = []
+    bad: list[tuple[int, str]] = []
+    blank = 0
+    lines = text.content.lstrip("\ufeff").split("\n")
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            blank += number < len(lines)
+            continue
+        try:
+            records.append(json.loads(line))
+        except (ValueError, RecursionError) as error:
+            bad.append((number, _json_reason(line, error)))
+    entry |= {"rows": len(records) if text.whole else text.lines, "bad_lines": len(bad)}
+    if not text.whole:
+        entry["rows_exact"] = False
+        entry["notes"].append("large: described from samples; rows counted as lines")
+    for number, why in bad[:3] if text.whole else []:
+        entry["notes"].append(f"line {number} is not valid JSON: {why}")
+    if bad:
+        entry["notes"].append(
+            f"{len(bad)} of {len(bad) + len(records)} lines are not valid JSON: the reading line leaves them out"
+        )
+    if blank:
+        entry["notes"].append(f"{blank} blank lines among the records")
+    if records:
+        entry["structure"] = sketch(records).replace("list of", "lines:", 1)
+        entry["example"] = cut(json.dumps(records[0], ensure_ascii=False), 300)
+        _record_columns(entry, records)
+    opened, modules = opened_text(source, text.charset)
+    if not bad:
+        reader = Line(f"data = [json.loads(line) for line in {opened} if line.strip()]", (*modules, "json"))
+        _check(entry, reader, records, len(records)) if text.whole else entry.update(read=reader.text())
+        return
+    if len(bad) <= _BAD_LISTED and text.whole:
+        numbers = {number for number, _ in bad}
+        code = f"data = [json.loads(line) for number, line in enumerate({opened}, 1) if line.strip() and number not in {numbers}]"
+    else:
+        code = f"{_SKIPPING}; data = [value for line in {opened} for value in valid(line)]"
+    reader = Line(code, (*modules, "json"))
+    entry["read"] = reader.text()
+    if text.whole:
+        entry["read_verified"] = execute(reader, "data") == records
+
+
+def _json_reason(line: str, error: Exception) -> str:
+    if isinstance(error, RecursionError):
+        return "nested too deeply"
+    words = str(error).split(":")[0].lower()
+    return "unterminated string" if "unterminated" in words or "control character" in words else words
+
+
+def describe_xml(entry: dict[str, Any], source: Source, rows: int) -> None:
+    """Root, and the element that repeats most directly beneath one parent, with its children and attributes."""
+    paths: Counter[str] = Counter()
+    examples: dict[str, dict[str, str]] = {}
+    stack: list[str] = []
+    root = ""
+    try:
+        with source.open() as stream:
+            limited = io.BytesIO(stream.read(_LARGE))
+            cut_short = bool(stream.read(1))
+            for event, element in ElementTree.iterparse(limited, events=("start", "end")):  # noqa: S314 - this is the sandbox
+                name = element.tag if isinstance(element.tag, str) else "?"
+                if event == "start":
+                    root = root or name
+                    stack.append(name)
+                    continue
+                path = "/".join(stack[1:])
+                paths[path] += 1
+                if path not in examples and len(examples) < 500:
+                    children = {
+                        child.tag: cut((child.text or "").strip(), 30)
+                        for child in element
+                        if isinstance(child.tag, str)
+                    }
+                    examples[path] = {
+                        **{f"@{key}": cut(value, 30) for key, value in element.attrib.items()},
+                        **children,
+                    }
+                stack.pop()
+                if len(stack) < 3:
+                    element.clear()
+    except ElementTree.ParseError as error:
+        if not paths or "no element found" not in str(error):
+            entry["problem"] = f"not well-formed XML: {cut(str(error), 100)}"
+        cut_short = True
+    entry["root"] = _local(root)
+    if "}" in root:
+        entry["notes"].append(
+            f"elements are in the namespace {cut(root[1:].partition('}')[0], 80)!r}: find with './/{{*}}name'"
+        )
+    repeated = [(count, path) for path, count in paths.items() if count > 1 and examples.get(path)]
+    if repeated:
+        count, path = max(repeated, key=lambda one: (one[0], -one[1].count("/")))
+        entry |= {"repeated": "/".join(map(_local, path.split("/"))), "rows": count}
+        entry["fields"] = {_local(key): value for key, value in islice(examples[path].items(), _KEYS)}
+    entry["elements"] = {
+        "/".join(map(_local, path.split("/"))): count for path, count in islice(paths.items(), 20) if path
+    }
+    opened, modules = source.expression()
+    target = opened if not source.plain else repr(source.path)
+    line = Line(f"root = ET.parse({target}).getroot()", (*modules, "xml.etree.ElementTree as ET"))
+    entry["read"] = line.text()
+    if not cut_short:
+        try:
+            entry["read_verified"] = execute(line, "root").tag == root
+        except (OSError, SyntaxError) as error:
+            entry["notes"].append(f"the reading line failed: {reason(error)}")
+
+
+def _local(name: str) -> str:
+    return re.sub(r"\{[^}]*\}", "", name)
+
+
+def describe_html(entry: dict[str, Any], source: Source, text: Text, rows: int) -> None:
+    title = re.search(r"<title[^>]*>(.*?)</title>", text.content, re.IGNORECASE | re.DOTALL)
+    if title:
+        entry["title"] = cut(title.group(1), 80)
+    count = len(re.findall(r"<table\b", text.content, re.IGNORECASE))
+    entry["tables"] = []
+    opened, modules = opened_text(source, text.charset)
+    if count and text.whole and len(text.content) < 5 * MIB and has("pandas"):
+        line = Line(f"tables = pd.read_html(io.StringIO({opened}.read()))", (*modules, "io", "pandas"))
+        try:
+            tables = execute(line, "tables")
+            entry["tables"] = [
+                {"rows": len(table), "columns": [cut(str(name), 40) for name in table.columns][:_KEYS],
+                 "first_rows": [[cut(str(cell), 40) for cell in row] for row in table.head(rows).to_numpy().tolist()]}
+                for table in tables[:8]
+            ]  # fmt: skip
+            entry |= {"read": line.text(), "read_verified": True}
+            entry["notes"].append(f"{len(tables)} tables in the page: tables[0] is the first")
+            return
+        except (ValueError, ImportError) as error:
+            entry["notes"].append(f"pandas.read_html fails: {reason(error)}")
+    entry["notes"].append(f"{count} tables in the page" if count else "no tables in the page")
+    reader = (
+        f"soup = bs4.BeautifulSoup({opened}.read(), 'html.parser')"
+        if has("bs4")
+        else f"text = {opened}.read()"
+    )
+    line = Line(reader, (*modules, "bs4") if has("bs4") else tuple(modules))
+    entry["read"] = line.text()
+    if has("bs4"):
+        page = need("bs4").BeautifulSoup(text.content[:MIB], "html.parser")
+        entry["first_lines"] = [cut(row, 120) for row in page.get_text("\n").splitlines() if row.strip()][:3]

@@ -1,0 +1,359 @@
+"""The manifest of the data files as prompt text. What comes in was made in the sandbox, so it is hostile until shown."""
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+_CHARS_PER_TOKEN = 3.5
+_WIDE_PER_TOKEN = 1.5
+_CELL = 60
+_READ = 1500
+_NESTED = 2
+_MOST = 500
+_LARGEST_NUMBER = 10**15
+# What could end a block of ours or open one: fences, tags, and the special marks of chat templates.
+_MARKUP = re.compile(r"<(?=[/|!?A-Za-z])|(?<=[/|A-Za-z\"'])>")
+_SIMPLE_NAME = re.compile(r"[\w.%/+\- ]*[\w.%/+\-]")
+
+Entry = dict[str, object]
+
+
+@dataclass(frozen=True)
+class _Level:
+    """How much is told of each file."""
+
+    columns: int
+    typed: bool
+    rows: int
+    notes: int
+    read: bool
+    nested: int
+
+
+_LEVELS = (
+    _Level(columns=60, typed=True, rows=3, notes=14, read=True, nested=12),
+    _Level(columns=30, typed=True, rows=3, notes=12, read=True, nested=10),
+    _Level(columns=20, typed=True, rows=2, notes=10, read=True, nested=8),
+    _Level(columns=12, typed=True, rows=1, notes=8, read=True, nested=6),
+    _Level(columns=20, typed=False, rows=0, notes=6, read=True, nested=6),
+    _Level(columns=8, typed=False, rows=0, notes=3, read=True, nested=4),
+    _Level(columns=0, typed=False, rows=0, notes=1, read=True, nested=3),
+    _Level(columns=0, typed=False, rows=0, notes=0, read=True, nested=0),
+    _Level(columns=0, typed=False, rows=0, notes=0, read=False, nested=0),
+)
+
+
+def tokens(text: str) -> int:
+    """An estimate of the tokens of a text: about 3.5 ASCII characters each, fewer beyond ASCII."""
+    wide = sum(character > "\x7f" for character in text)
+    return int((len(text) - wide) / _CHARS_PER_TOKEN + wide / _WIDE_PER_TOKEN) + 1
+
+
+def render(manifest: object, *, budget_tokens: int = 1500) -> str:
+    """Prompt text for a manifest made by ``codeact.inside.manifest``, of about ``budget_tokens`` at most.
+
+    Takes any object and never raises: what has not the expected form is left out. With many or wide files, first
+    rows, then columns, then notes, then reading lines are left out; at last, files.
+    """
+    top = _dict(manifest)
+    files = [entry for entry in _dicts(top, "files", _MOST) if entry]
+    folders = list(_folders(top))
+    rest = _left_out(top)
+    text = ""
+    for level in _LEVELS:
+        text = "\n".join([*folders, *(line for entry in files for line in _file(entry, level)), *rest])
+        if tokens(text) <= budget_tokens:
+            return text
+    return _cut_lines(text.split("\n"), budget_tokens)
+
+
+def _cut_lines(lines: list[str], budget: int) -> str:
+    kept: list[str] = []
+    used = 8
+    for line in lines:
+        used += tokens(line + "\n")
+        if used > budget:
+            return "\n".join([*kept, f"... and {len(lines) - len(kept)} more"])
+        kept.append(line)
+    return "\n".join(kept)
+
+
+def _file(entry: Entry, level: _Level, depth: int = 0) -> Iterator[str]:
+    indent = "  " * depth
+    yield f"{indent}{_path(entry)} — {', '.join(_facts(entry))}"
+    for line in _details(entry, level):
+        yield f"{indent}  {line}"
+    if depth >= _NESTED or not level.nested:
+        return
+    for sheet in _dicts(entry, "sheets", level.nested):
+        yield from _part("sheet", sheet, level, depth)
+    for table in _dicts(entry, "tables", level.nested):
+        yield from _part("table", table, level, depth)
+    for member in _dicts(entry, "described", level.nested):
+        yield from _file(member, level, depth + 1)
+    for key in ("sheets", "tables", "described"):
+        more = len(_list(entry, key)) - level.nested
+        if more > 0:
+            yield f"{indent}  ... and {more} more {key if key != 'described' else 'members'}"
+
+
+def _part(word: str, part: Entry, level: _Level, depth: int) -> Iterator[str]:
+    """A sheet of a workbook, or a table of a database or page."""
+    indent = "  " * (depth + 1)
+    name = f" {_exact(part.get('name'))}" if isinstance(part.get("name"), str) else ""
+    yield f"{indent}{word}{name} — {', '.join(_facts(part))}"
+    for line in _details(part, level):
+        yield f"{indent}  {line}"
+
+
+def _facts(entry: Entry) -> Iterator[str]:
+    """The first line: kind, size, encoding, separator, header, rows; each with its doubt."""
+    if _text(entry, "kind"):
+        yield "".join(
+            [
+                _text(entry, "kind", 20),
+                *(f" in {part}" for part in reversed(_strings(entry, "container", 4, 10))),
+            ]
+        )
+    size = _int(entry, "size")
+    if size is not None:
+        yield _size(size)
+    if _text(entry, "encoding"):
+        yield _encoding(entry)
+    if isinstance(entry.get("separator"), str):
+        yield _separator(_text(entry, "separator_name", 30) or _text(entry, "separator", 5)) + _doubt(
+            entry, "separator_sure"
+        )
+    dimensions = [value for value in _list(entry, "dimensions")[:2] if _small(value)]
+    if len(dimensions) == 2:
+        yield "empty" if dimensions == [0, 0] else f"{dimensions[0]} x {dimensions[1]} cells"
+    if _int(entry, "header_line") is not None:
+        many = len(_list(entry, "header_rows"))
+        yield f"header in line {_int(entry, 'header_line')}{f' ({many} header rows)' if many else ''}{_doubt(entry, 'header_sure')}"
+    elif "header_row" in entry and entry["header_row"] is None and "columns" in entry:
+        yield "no header"
+    for key, words in (
+        ("rows", "rows"),
+        ("lines", "lines"),
+        ("pages", "pages"),
+        ("members_count", "members"),
+    ):
+        count = _int(entry, key)
+        if count is not None:
+            about = "about " if entry.get(f"{key}_exact") is False else ""
+            yield f"{about}{count} {words}"
+    if _int(entry, "width") is not None:
+        yield f"{_text(entry, 'format', 10)} {_int(entry, 'width')} x {_int(entry, 'height')} pixels, mode {_text(entry, 'mode', 10)}"
+    if entry.get("hidden") is True:
+        yield "hidden"
+
+
+def _encoding(entry: Entry) -> str:
+    others = ", ".join(_strings(entry, "encoding_alternatives", 3, 20))
+    if entry.get("encoding_sure") is False:
+        return _text(entry, "encoding", 30) + (f" (unsure: or {others})" if others else " (unsure)")
+    return _text(entry, "encoding", 30) + (f" (or {others})" if others else "")
+
+
+def _doubt(entry: Entry, key: str) -> str:
+    return " (unsure)" if entry.get(key) is False else ""
+
+
+def _separator(name: str) -> str:
+    return f"separator {name}" if len(name) > 1 else f"separator '{name}'"
+
+
+def _size(size: int) -> str:
+    value = float(size)
+    for unit in ("B", "kB", "MB"):
+        if value < 1000:
+            return f"{value:.3g} {unit}"
+        value /= 1000
+    return f"{value:.3g} GB"
+
+
+def _details(entry: Entry, level: _Level) -> Iterator[str]:
+    if _text(entry, "problem"):
+        yield f"problem: {_text(entry, 'problem', 200)}"
+    if level.read and (line := _read(entry)):
+        yield f"read: {line}{'' if entry.get('read_verified') is True else '   # not tried: check the result'}"
+    yield from (f"note: {note}" for note in _strings(entry, "notes", level.notes, 240))
+    left = len(_list(entry, "notes")) - level.notes
+    if left > 0 and level.notes:
+        yield f"note: {left} more remarks left out"
+    if level.columns:
+        yield from _structure(entry, level)
+        yield from _columns(entry, level)
+    if level.rows:
+        yield from _rows(entry, level)
+
+
+def _read(entry: Entry) -> str:
+    """The reading line, exactly; nothing when it is too long or not printable. Marks of ours are escaped as Python does."""
+    line = entry.get("read")
+    if not isinstance(line, str) or len(line) > _READ or not line.isprintable():
+        return ""
+    return line.replace("`", "\\x60").replace("<", "\\x3c")
+
+
+def _structure(entry: Entry, level: _Level) -> Iterator[str]:
+    for key, words, limit in (("structure", "structure", 600), ("example", "first", 300), ("root", "root element", 60),
+                              ("repeated", "repeated element", 100), ("title", "title", 80), ("line_pattern", "lines look like", 120)):  # fmt: skip
+        text = _text(entry, key, limit if level.typed else limit // 2)
+        if text and (level.typed or key != "example"):
+            yield f"{words}: {text}"
+    fields = _dict(entry.get("fields"))
+    if fields:
+        shown = [
+            f"{_cut(key, 40)}={_cut(value, 30)!r}"
+            for key, value in islice(fields.items(), level.columns)
+            if isinstance(value, str)
+        ]
+        yield f"fields: {', '.join(shown)}"
+    types = _dicts(entry, "record_types", 8)
+    for kind in types:
+        example = ", ".join(_strings(kind, "example", 8, 25))
+        yield f"record type {_exact(kind.get('first_cell'))}: {_int(kind, 'rows')} rows, like {example}"
+
+
+def _columns(entry: Entry, level: _Level) -> Iterator[str]:
+    columns = _list(entry, "columns")
+    if not columns:
+        return
+    said: set[str] = set()
+    shown = [_column(column, level, said) for column in columns[: level.columns]]
+    more = f", and {len(columns) - level.columns} more" if len(columns) > level.columns else ""
+    counted = [_int(_dict(column), "missing") for column in columns]
+    none = "; no missing values" if level.typed and all(count == 0 for count in counted) else ""
+    yield f"columns ({len(columns)}): {', '.join(text for text in shown if text)}{more}{none}"
+
+
+def _column(column: object, level: _Level, said: set[str]) -> str:
+    """One column; a remark that an earlier column had (``said``) is not repeated."""
+    if isinstance(column, str):
+        return _name(column)
+    known = _dict(column)
+    if not isinstance(known.get("name"), str):
+        return ""
+    name = _name(str(known["name"]))
+    if not level.typed:
+        return name
+    kind = _text(known, "type", 40)
+    examples = [repr(_cut(value, 24)) for value in _strings(known, "examples", 2, 24)]
+    low, high = _text(known, "min", 24), _text(known, "max", 24)
+    parts = [kind + (f": {', '.join(examples)}" if examples else "")]
+    if low and high and not kind.startswith("code"):
+        parts = [f"{kind} {low}" if low == high else f"{kind} {low}..{high}"]
+    missing, distinct = _int(known, "missing"), _int(known, "distinct")
+    if distinct and kind == "text":
+        parts.append(f"{distinct} distinct")
+    if missing:
+        parts.append(f"{missing} missing")
+    note = _text(known, "note", 200)
+    if note and note not in said:
+        parts.append(note)
+        said.add(note)
+    return f"{name} ({'; '.join(part for part in parts if part)})"
+
+
+def _rows(entry: Entry, level: _Level) -> Iterator[str]:
+    for number, row in enumerate(_list(entry, "first_rows")[: level.rows]):
+        if isinstance(row, list):
+            cells = [_cut(cell, _CELL) for cell in row[: level.columns] if isinstance(cell, str)]
+            yield f"{'first rows' if number == 0 else '          '}: {' | '.join(cells)}"
+    for number, line in enumerate(_strings(entry, "first_lines", level.rows, 120)):
+        yield f"{'first lines' if number == 0 else '           '}: {line}"
+
+
+def _folders(top: Entry) -> Iterator[str]:
+    for folder in _dicts(top, "folders", 20):
+        counts = [
+            f"{_int(_dict(folder.get('extensions')), key)} {_cut(key, 12)}"
+            for key in islice(_dict(folder.get("extensions")), 12)
+        ]
+        yield f"{_path(folder)}/ — folder, {_int(folder, 'files')} files, {_size(_int(folder, 'size') or 0)}: {', '.join(counts)}"
+        names = [_name(name) for name in _strings(folder, "first_names", 20, 60)]
+        yield f"  first names: {', '.join(names)}"
+        yield f"  {_int(folder, 'described')} of them are described below"
+
+
+def _left_out(top: Entry) -> list[str]:
+    count = _int(top, "left_out_count")
+    if not count:
+        return []
+    names = ", ".join(_name(name) for name in _strings(top, "left_out", 10, 60))
+    return [f"{count} more files, not described for want of time: {names}"]
+
+
+def _path(entry: Entry) -> str:
+    return _name(str(entry["path"]), 300) if isinstance(entry.get("path"), str) else "(unnamed)"
+
+
+def _name(name: str, limit: int = 80) -> str:
+    """A name as it is when that is unmistakable, else as a Python string, so that it can be copied."""
+    if _SIMPLE_NAME.fullmatch(name) and len(name) <= limit:
+        return _cut(name, limit)
+    return _exact(name, limit)
+
+
+def _exact(value: object, limit: int = 80) -> str:
+    text = value if isinstance(value, str) else ""
+    short = text if len(text) <= limit else text[:limit] + "…"
+    return _neutral(repr(short))
+
+
+def _cut(value: object, limit: int) -> str:
+    """Text on one line without control, format and private characters, shortened to ``limit`` characters."""
+    if not isinstance(value, str):
+        return ""
+    plain = "".join(map(_visible, value[: 4 * limit + 40]))
+    flat = _neutral(" ".join(plain.split()))
+    return flat if len(flat) <= limit else flat[: limit - 1] + "…"
+
+
+def _visible(character: str) -> str:
+    """Joiners within words and emoji stay; what could move, hide or end text becomes a space."""
+    if character == "\u200d":
+        return character
+    return " " if unicodedata.category(character) in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp") else character
+
+
+def _neutral(text: str) -> str:
+    return _MARKUP.sub(lambda found: "‹" if found[0] == "<" else "›", text.replace("`", "'"))
+
+
+def _dict(value: object) -> Entry:
+    return (
+        {key: item for key, item in islice(value.items(), _MOST) if isinstance(key, str)}
+        if isinstance(value, dict)
+        else {}
+    )
+
+
+def _list(entry: Entry, key: str) -> list[object]:
+    value = entry.get(key)
+    return value if isinstance(value, list) else []
+
+
+def _dicts(entry: Entry, key: str, most: int) -> list[Entry]:
+    return [_dict(value) for value in _list(entry, key)[:most] if isinstance(value, dict)]
+
+
+def _strings(entry: Entry, key: str, most: int, limit: int) -> list[str]:
+    texts = [_cut(value, limit) for value in _list(entry, key)[:most]]
+    return [text for text in texts if text]
+
+
+def _text(entry: Entry, key: str, limit: int = _CELL) -> str:
+    return _cut(entry.get(key), limit)
+
+
+def _small(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) < _LARGEST_NUMBER
+
+
+def _int(entry: Entry, key: str) -> int | None:
+    value = entry.get(key)
+    return value if isinstance(value, int) and _small(value) else None

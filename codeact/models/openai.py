@@ -1,0 +1,193 @@
+"""A model behind an OpenAI-compatible endpoint, asked through the `openai` package, always streaming."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any
+from urllib.parse import urlsplit
+
+import openai
+
+from codeact.errors import ModelAuthError, ModelBadReply, ModelError, UsageError
+from codeact.models import faults, wire
+from codeact.types import Delta, Reply, Request
+
+OPENAI = "https://api.openai.com/v1"
+CONNECT_TIMEOUT = 10.0
+"""Seconds until a connection stands."""
+READ_TIMEOUT = 120.0
+"""Seconds between two pieces of a reply, and until the first."""
+
+_SEEING = re.compile(
+    r"gpt-4o|gpt-4\.1|gpt-4-turbo|gpt-[5-9]|\bo[13](?!-mini)\b|\bo4|gemini|claude|llava|pixtral|gemma-?[3-9]|[-_.]vl\b|vision|\d+vl\b",
+    re.IGNORECASE,
+)
+_OPTIONAL = ("stream_options", "max_tokens", "max_completion_tokens", "temperature", "seed", "stop")
+_UNSUPPORTED = re.compile(
+    r"unsupported|not supported|not support|unrecogni[sz]ed|unknown|unexpected|not permitted|not allowed|extra inputs",
+    re.IGNORECASE,
+)
+_LARGEST_PLAIN_ANSWER = 8 * 1024 * 1024
+
+
+def sees_by_name(name: str) -> bool:
+    """Whether a model of this name takes images, as far as names tell: GPT-4o and later, o-series, Gemini, Claude, `-vl`..."""
+    return _SEEING.search(name) is not None
+
+
+class OpenAIModel:
+    """Any OpenAI-compatible endpoint as a `Model`.
+
+    `base_url` is the address up to `/v1`; without a key an endpoint other than OpenAI's is asked without one. `sees`
+    defaults to what the name tells (`sees_by_name`). `read_timeout` is in seconds, between two pieces of a reply.
+    `proxies=False` passes by the proxies of the environment. Parameters that the endpoint refuses as unsupported are
+    renamed or dropped, once, and remembered; asking again after other failures is for `retrying()`. Raises UsageError
+    for an address that is none, and ModelAuthError, ModelNotFound, ModelUnreachable, ModelBadReply or ModelRefused when called.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        sees: bool | None = None,
+        read_timeout: float = READ_TIMEOUT,
+        proxies: bool = True,
+    ) -> None:
+        self.name = name
+        self.sees = sees_by_name(name) if sees is None else sees
+        self.base_url = _checked(base_url or OPENAI)
+        self._key = api_key or ""
+        self._read_timeout = read_timeout
+        self._proxies = proxies
+        self._refused: list[str] = []
+
+    @property
+    def host(self) -> str:
+        """Host and port, for messages: an address may hold a password."""
+        return urlsplit(self.base_url).netloc.rpartition("@")[2]
+
+    def __call__(self, request: Request) -> Iterator[Delta | Reply]:
+        assembly = wire.Assembly()
+        stream = self._open(wire.body(self.name, request, self.sees))
+        try:
+            for chunk in self._chunks(stream):
+                yield from assembly.add(chunk)
+        except openai.APIError as error:
+            raise self._fault(error) from error
+        except ModelBadReply as error:
+            raise self._nonsense(str(error)) from error
+        finally:
+            stream.close()
+        if assembly.finish is None:
+            raise self._cut(stream, assembly)
+        yield assembly.reply(request, self.name)
+
+    @cached_property
+    def _client(self) -> openai.OpenAI:
+        if not self._key and self.base_url == OPENAI:
+            raise ModelAuthError(
+                f"no key for {self.host}: set OPENAI_API_KEY, or --base-url for another endpoint"
+            )
+        timeout = openai.Timeout(self._read_timeout, connect=CONNECT_TIMEOUT)
+        return openai.OpenAI(
+            api_key=self._key or "none",
+            base_url=self.base_url,
+            timeout=timeout,
+            max_retries=0,  # retries are ours, so that every one of them is an event
+            http_client=None
+            if self._proxies
+            else openai.DefaultHttpxClient(trust_env=False, timeout=timeout),
+        )
+
+    def _open(self, body: dict[str, Any]) -> openai.Stream[object]:
+        """Send `body`, less what the endpoint does not support."""
+        for name in self._refused:
+            _without(body, name)
+        while True:
+            try:
+                # chunks come undecoded by any schema: an endpoint's nonsense is ours to judge
+                return self._client.post(
+                    "/chat/completions",
+                    cast_to=object,
+                    body=body,
+                    stream=True,
+                    stream_cls=openai.Stream[object],
+                )
+            except openai.APIStatusError as error:
+                refused = _unsupported(error, body)
+                if refused is None:
+                    raise self._fault(error) from error
+                self._refused.append(refused)
+                _without(body, refused)
+            except openai.APIError as error:
+                raise self._fault(error) from error
+
+    def _chunks(self, stream: openai.Stream[object]) -> Iterator[object]:
+        kind = stream.response.headers.get("content-type", "").partition(";")[0].strip().lower()
+        try:
+            if kind == "application/json":
+                yield self._whole(stream)
+            elif kind == "text/html":
+                raise ModelBadReply("a web page came back")
+            else:
+                yield from stream
+        except (ValueError, RecursionError) as error:  # not JSON, or not UTF-8
+            raise ModelBadReply(f"an event is not JSON ({error})") from error
+
+    def _whole(self, stream: openai.Stream[object]) -> object:
+        """The one JSON document of an endpoint that does not stream."""
+        content = bytearray()
+        for piece in stream.response.iter_bytes():
+            content += piece
+            if len(content) > _LARGEST_PLAIN_ANSWER:
+                raise ModelBadReply("the answer is larger than 8 MiB")
+        answer = json.loads(content)
+        if not isinstance(answer, dict) or not answer.get("choices"):
+            raise ModelBadReply(f"the answer has no choices: {content[:200].decode(errors='replace')}")
+        return answer
+
+    def _cut(self, stream: openai.Stream[object], assembly: wire.Assembly) -> ModelError:
+        """The stream ended before its last chunk: a connection that broke, unless it never was a stream of chunks."""
+        if not assembly.choices and stream.response.num_bytes_downloaded:
+            return self._nonsense("nothing in it is a chunk with choices")
+        return faults.Transient(f"{self.host} broke the reply off before its end: try again")
+
+    def _nonsense(self, reason: str) -> ModelBadReply:
+        return ModelBadReply(
+            f"{self.host} does not answer with a chat completion: {faults.shorten(reason, self._key)}; "
+            "check --base-url (most end in /v1)"
+        )
+
+    def _fault(self, error: openai.APIError) -> ModelError:
+        return faults.from_openai(error, self.host, self.name, self._key)
+
+
+def _checked(base_url: str) -> str:
+    parts = urlsplit(base_url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise UsageError(
+            f"{base_url!r} is not the address of an endpoint: write for example http://localhost:8000/v1"
+        )
+    return base_url
+
+
+def _unsupported(error: openai.APIStatusError, body: dict[str, Any]) -> str | None:
+    """The optional parameter of `body` that the endpoint says it does not support."""
+    said = f"{error.code} {error.body}"
+    if error.status_code not in (400, 422) or not _UNSUPPORTED.search(said):
+        return None
+    named = str(error.param or "").partition(".")[0]
+    if named in _OPTIONAL and named in body:
+        return named
+    return next((name for name in _OPTIONAL if name in body and re.search(rf"\b{name}\b", said)), None)
+
+
+def _without(body: dict[str, Any], name: str) -> None:
+    value = body.pop(name, None)
+    if name == "max_tokens" and value is not None:
+        body["max_completion_tokens"] = value  # its name for reasoning models

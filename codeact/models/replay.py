@@ -1,0 +1,69 @@
+"""The replies of an earlier run, played again: the same text, finish and usage, and nobody is asked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from codeact.errors import UsageError
+from codeact.home import runs_dir
+from codeact.models.scripted import ScriptedModel, finish_from, usage_from
+from codeact.types import Reply
+
+
+class ReplayModel(ScriptedModel):
+    """Plays the `replied` events of `run`: a run's id, its folder, or its `run.jsonl`.
+
+    A torn last line, as a crash leaves it, is passed over. Raises UsageError for a run that is not there, that cannot
+    be read, or that holds no reply.
+    """
+
+    def __init__(self, run: str) -> None:
+        path = find_journal(run)
+        replies = [_reply(event, where) for event, where in _events(path) if event.get("type") == "replied"]
+        if not replies:
+            raise UsageError(f"{path} holds no reply to replay: the run ended before the model answered")
+        super().__init__(replies, f"replay:{run}")
+
+
+def find_journal(run: str) -> Path:
+    """The `run.jsonl` of a run given by id, folder or file. Raises UsageError where there is none."""
+    for path in (Path(run), Path(run) / "run.jsonl", runs_dir() / run / "run.jsonl"):
+        if path.is_file():
+            return path
+    raise UsageError(
+        f"no run {run!r}: neither a folder, nor a file, nor an id in {runs_dir()}; see `codeact runs`"
+    )
+
+
+def _events(path: Path) -> Iterator[tuple[dict[str, Any], str]]:
+    lines = path.read_text(encoding="utf-8", errors="replace").removesuffix("\n").split("\n")
+    for number, line in enumerate(lines, 1):
+        try:
+            event = json.loads(line)
+        except ValueError as error:
+            if number == len(lines):
+                return
+            raise UsageError(
+                f"{path}:{number}: not an event ({error}): the journal is damaged there"
+            ) from error
+        if not isinstance(event, dict):
+            raise UsageError(f"{path}:{number}: not an event: the journal is damaged there")
+        yield event, f"{path}:{number}"
+
+
+def _reply(event: dict[str, Any], where: str) -> Reply:
+    text = event.get("text")
+    if not isinstance(text, str):
+        raise UsageError(f"{where}: the event has no text")
+    try:
+        return Reply(
+            text,
+            finish_from(event.get("finish")),
+            usage_from(event.get("usage")),
+            str(event.get("model", "")),
+        )
+    except ValueError as error:
+        raise UsageError(f"{where}: {error}") from error

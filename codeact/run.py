@@ -1,0 +1,353 @@
+"""One run: its sandbox, its journal, and the steps that the loop is made of."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import time
+from collections import deque
+from collections.abc import Generator, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from codeact import actions, artifacts, context, events, journal, manifest, observation, workspace
+from codeact.errors import Answered, CodeActError, Interrupted, LimitReached, ModelError, RunEnded
+from codeact.models import wire
+from codeact.pump import Interrupted as PumpInterrupted
+from codeact.pump import Pump
+from codeact.types import Artifact, Code, Delta, Reading, Reply, Request, Retrying, Usage
+from sandbox import CellResult, Image, Sandbox, SandboxError
+
+if TYPE_CHECKING:
+    from codeact.agent import Agent
+
+MAX_PICTURES = 8
+"""Figures of one cell that are kept."""
+
+
+class Run:
+    """State and steps of one run. Used by one thread; `interrupt` may be called from any."""
+
+    def __init__(self, agent: Agent, task: str, data: Mapping[str, Path], folder: Path) -> None:
+        self._agent, self._task, self._data = agent, task, data
+        self.id = journal.new_run_id()
+        self._folder = folder / self.id
+        self._journal: journal.Journal | None = None
+        self._log: list[events.Event] = []
+        self._seq = 0
+        self._began = time.monotonic()
+        self._usage = Usage()
+        self._pictures: dict[str, Image] = {}
+        self._figures: list[Artifact] = []
+        self._answers: deque[Any] = deque()
+        self._refused: deque[tuple[Any, str]] = deque()
+        self._names: Mapping[str, str] = {}
+        self._seen_code: dict[str, str] = {}
+        self._ran_code = False
+        self._guess: Any = None
+        self._kernel_ready = True
+        self._interrupts = 0
+        self._pump: Pump[Delta | Retrying | Reply] | None = None
+        self._full_texts = 0
+        self._box = Sandbox(
+            agent.image,
+            limits=agent.sandbox_limits,
+            timeout=agent.cell_timeout,
+            inputs=data,
+            functions={"final_answer": self._take_answer, "names": self._take_names},
+            runtime=agent.runtime,
+            label=self.id,
+        )
+
+    # -- the frame of a run --------------------------------------------------------------------------------------
+
+    def events(self, turns: Iterator[events.Event]) -> Iterator[events.Event]:
+        """Starts the sandbox, goes through the turns, and ends with `RunEnded`, however they end."""
+        with self._box:
+            described = workspace.prepare(self._box, list(self._data))
+            self._journal = journal.Journal(self._folder)
+            try:
+                yield self.emit(self._started(described))
+                yield from self._to_the_end(turns)
+            finally:
+                self._journal.close()
+
+    def _started(self, described: Any) -> events.RunStarted:
+        agent = self._agent
+        schema = json.dumps(agent.check.schema) if agent.check.schema else None
+        text = manifest.render(described) if self._data else ""
+        settings = {
+            "image": agent.image,
+            "limits": dataclasses.asdict(agent.limits),
+            "sandbox_limits": dataclasses.asdict(agent.sandbox_limits),
+            "cell_timeout": agent.cell_timeout,
+            "data": {name: str(path) for name, path in self._data.items()},
+        }
+        return events.RunStarted(
+            task=self._task,
+            model=agent.model.name,
+            settings=settings,
+            system=context.system_text(workspace.PACKAGES.get(agent.image, ())),
+            first=context.first_text(self._task, text, schema),
+        )
+
+    def _to_the_end(self, turns: Iterator[events.Event]) -> Iterator[events.Event]:
+        failure: Exception | None = None
+        try:
+            yield from turns
+            raise AssertionError("the turns ended without saying how")
+        except RunEnded as end:
+            ended = end
+        except (CodeActError, SandboxError) as error:
+            yield self.emit(events.Error(kind=type(error).__name__, message=str(error)))
+            ended, failure = RunEnded(str(error)), error
+        if not isinstance(ended, Answered) and self._guess is not None:
+            ended, failure = Answered(answer=self._guess), None
+        kept, problems = self._collect()
+        for problem in problems:
+            yield self.emit(events.Error(kind="FileError", message=problem))
+        yield self.emit(
+            events.RunEnded(
+                status=ended.status,  # type: ignore[arg-type]
+                answer=ended.answer,
+                usage=self._usage,
+                seconds=time.monotonic() - self._began,
+                artifacts=tuple(kept),
+                error=str(ended) or None,
+            )
+        )
+        if failure is not None:
+            raise failure
+
+    def _collect(self) -> tuple[list[Artifact], list[str]]:
+        target = self._agent.out or self._folder / "artifacts"
+        try:
+            kept, problems = artifacts.collect(self._box, target)
+        except SandboxError:  # it is gone, and what it held with it
+            kept, problems = [], []
+        return [*kept, *self._figures], problems
+
+    def emit(self, event: events.Event) -> events.Event:
+        """Stamps an event, writes it to the journal and keeps it for the context."""
+        self._seq += 1
+        event = dataclasses.replace(event, run=self.id, seq=self._seq, time=time.time())
+        assert self._journal is not None
+        self._journal.append(event)
+        if not event.live_only:
+            self._log.append(event)
+        return event
+
+    def interrupt(self) -> None:
+        self._interrupts += 1
+        if self._pump is not None:
+            self._pump.interrupt()
+        self._box.interrupt()
+
+    # -- the steps of a turn -------------------------------------------------------------------------------------
+
+    def check_limits(self, turn: int) -> None:
+        """Raises LimitReached, or Interrupted when the person said so twice."""
+        limits = self._agent.limits
+        if self._interrupts > 1:
+            raise Interrupted("ended by the person")
+        for name, value, limit in (
+            ("turns", turn - 1, limits.turns),
+            ("seconds", time.monotonic() - self._began, limits.seconds),
+            ("tokens", self._usage.total_tokens, limits.tokens),
+        ):
+            if limit is not None and value >= limit:
+                self._reach(name, limit)
+
+    def _reach(self, name: str, limit: float) -> None:
+        self.emit(events.LimitReached(limit=name, value=limit))
+        raise LimitReached(f"the limit of {limit:g} {name} was reached")
+
+    def _left(self) -> float | None:
+        limit = self._agent.limits.seconds
+        return None if limit is None else max(0.0, limit - (time.monotonic() - self._began))
+
+    def ask(self, turn: int) -> Generator[events.Event, None, Reading]:
+        """Asks the model and reads its reply. A reply that was cut is never executed."""
+        began = time.monotonic()
+        request = Request(context.keep_all(self._log, self._pictures))
+        try:
+            reply = yield from self._stream_reply(request)
+        except PumpInterrupted:
+            self.check_limits(turn)
+            return Reading("", problem=context.follow_ups()["interrupted"])
+        self._usage += reply.usage
+        reading = self._read(reply)
+        yield self.emit(
+            events.Replied(
+                turn=turn,
+                text=reply.text,
+                reading=reading,
+                finish=reply.finish,
+                usage=reply.usage,
+                model=reply.model,
+                seconds=time.monotonic() - began,
+            )
+        )
+        return reading
+
+    def _read(self, reply: Reply) -> Reading:
+        said = context.follow_ups()
+        if reply.finish == "length":
+            return Reading(reply.text, problem=said["cut"])
+        if reply.finish == "content_filter":
+            return Reading(reply.text, problem=said["filtered"])
+        return actions.read(reply.text)
+
+    def _stream_reply(self, request: Request) -> Generator[events.Event, None, Reply]:
+        """The reply, with its pieces as events. It is ended early where more text could not change what is done."""
+        text = ""
+        only_first = getattr(self._agent.model, "one_block", False)
+        self._pump = Pump(self._agent.model(request))
+        try:
+            while True:
+                try:
+                    item = self._pump.get(timeout=self._left())
+                except TimeoutError:
+                    self._reach("seconds", self._agent.limits.seconds or 0)
+                match item:
+                    case Reply():
+                        return item
+                    case Retrying(attempt, reason, wait):
+                        text = ""
+                        yield self.emit(events.Retrying(attempt=attempt, reason=reason, wait=wait))
+                    case Delta(piece, kind):
+                        yield self.emit(events.TextDelta(text=piece, kind=kind))
+                        if kind == "text":
+                            text += piece
+                            end = actions.complete(text, first_block_only=only_first) if "\n" in piece else None
+                            if end is not None:
+                                return Reply(text[:end], usage=wire.estimate(request.messages, text))
+        except StopIteration:
+            raise ModelError(f"{self._agent.model.name} ended without a reply") from None
+        finally:
+            self._pump.close()
+            self._pump = None
+
+    def execute(self, turn: int, reading: Reading) -> Iterator[events.Event]:
+        """Runs the actions of a reply up to the first that fails; ends the run when one of them gave the answer."""
+        texts: list[str] = []
+        shown: list[str] = []
+        for action in reading.actions:
+            yield from self._restore()
+            yield self.emit(events.CodeStarted(turn=turn, source=action.source))
+            cell = yield from self._run_cell(action)
+            yield from self._given()
+            text, pictures = self._observed(cell)
+            texts.append(text)
+            shown += pictures
+            if self._answers or cell.status != "ok":
+                break
+        output = "\n".join(f"Output:\n{text}" for text in texts)
+        if self._answers:
+            yield self.observe(turn, output, cell, tuple(shown))
+            raise Answered(answer=self._answers[-1])
+        follow_up = self._follow_up(reading.actions[len(texts) - 1], cell, texts[-1])
+        if len(texts) < len(reading.actions):
+            follow_up = f"{context.follow_ups()['more_blocks']} {follow_up}"
+        notes = "".join(f"({note})\n" for note in reading.notes)
+        yield self.observe(turn, f"{output}\n\n{notes}{follow_up}", cell, tuple(shown))
+        self.check_limits(turn)
+
+    def observe(
+        self, turn: int, text: str, cell: CellResult | None = None, images: tuple[str, ...] = ()
+    ) -> events.Event:
+        return self.emit(events.Observed(turn=turn, text=text, cell=cell, images=images))
+
+    def take_words(self, turn: int, text: str) -> Iterator[events.Event]:
+        """A plain reply is an answer. One that no code stands behind is asked about once, when there are files to read."""
+        answer, problem = self._agent.check.from_words(text)
+        yield self.emit(events.AnswerGiven(answer=answer, accepted=problem is None, problem=problem))
+        said = context.follow_ups()
+        if problem is not None:
+            yield self.observe(turn, said["refused"].format(problem=problem))
+        elif self._data and not self._ran_code and self._guess is None:
+            self._guess = answer
+            yield self.observe(turn, said["not_run"])
+        else:
+            raise Answered(answer=answer)
+
+    # -- what a cell does ----------------------------------------------------------------------------------------
+
+    def _restore(self) -> Iterator[events.Event]:
+        """After a kernel died, the next one gets what every kernel of a run has."""
+        if not self._kernel_ready:
+            workspace.prepare(self._box, [])
+            self._kernel_ready = True
+            yield self.emit(events.SandboxRestarted(reason="the kernel had ended", lost="all variables"))
+
+    def _run_cell(self, action: Code) -> Generator[events.Event, None, CellResult]:
+        left = self._left()
+        timeout = self._agent.cell_timeout if left is None else min(self._agent.cell_timeout, max(left, 1.0))
+        self._names = {}
+        self._ran_code = True
+        outputs = self._box.stream(action.source, timeout=timeout)
+        while True:
+            try:
+                output = next(outputs)
+            except StopIteration as ended:
+                cell: CellResult = ended.value
+                break
+            yield self.emit(events.OutputDelta(output=output))
+        if cell.lost:
+            self._kernel_ready = False
+        return cell
+
+    def _given(self) -> Iterator[events.Event]:
+        """The answers that the cell gave, accepted or not, as events."""
+        while self._refused:
+            answer, problem = self._refused.popleft()
+            yield self.emit(events.AnswerGiven(answer=answer, accepted=False, problem=problem))
+        for answer in self._answers:
+            yield self.emit(events.AnswerGiven(answer=answer, accepted=True))
+
+    def _observed(self, cell: CellResult) -> tuple[str, list[str]]:
+        names = []
+        for image in cell.images[:MAX_PICTURES]:
+            path = self._journal.keep_picture(image) if self._journal else None
+            if path is not None:
+                names.append(path.name)
+                self._pictures[path.name] = image
+                self._figures.append(Artifact(path.name, path, path.stat().st_size))
+        return observation.cell_text(cell, len(names), keep_full=self._keep_full), names
+
+    def _keep_full(self, text: str) -> str:
+        self._full_texts += 1
+        path = f".outputs/{self._full_texts}.txt"
+        try:
+            self._box.write(path, text)
+        except SandboxError:
+            return "no file, for it could not be written"
+        return f"/workspace/{path}"
+
+    def _follow_up(self, action: Code, cell: CellResult, text: str) -> str:
+        said = context.follow_ups()
+        if cell.status == "interrupted":
+            return said["interrupted"]
+        if self._seen_code.get(action.source) == text:
+            return said["repeated"]
+        self._seen_code[action.source] = text
+        if cell.lost:
+            return said["lost"]
+        if cell.status != "ok":
+            names = said["names"].format(names=observation.names_text(self._names)) if self._names else ""
+            return f"{names}\n{said['error']}".strip()
+        return said["ok" if text != observation.NOTHING else "nothing"]
+
+    # -- called on the host by code in the sandbox ---------------------------------------------------------------
+
+    def _take_answer(self, payload: Any) -> None:
+        try:
+            self._answers.append(self._agent.check.from_code(payload))
+        except Exception as refusal:
+            answer = payload.get("value") if isinstance(payload, dict) else None
+            self._refused.append((answer, str(refusal)))
+            raise
+
+    def _take_names(self, payload: Any) -> None:
+        if isinstance(payload, dict):
+            self._names = {str(k)[:60]: str(v)[:60] for k, v in list(payload.items())[:40]}

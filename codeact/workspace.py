@@ -1,0 +1,72 @@
+"""Makes a sandbox ready for a run: our code inside it, `final_answer`, and the manifest of the data."""
+
+from __future__ import annotations
+
+import json
+from importlib import resources
+from typing import Any
+
+from sandbox import Sandbox, SandboxError
+
+PACKAGE = "codeact_inside"
+FOLDER = ".codeact"
+PACKAGES = {
+    "minimal": ("the Python standard library",),
+    "data": (
+        "pandas",
+        "numpy",
+        "polars",
+        "pyarrow",
+        "duckdb",
+        "scipy",
+        "scikit-learn",
+        "statsmodels",
+        "matplotlib",
+        "openpyxl",
+        "xlsxwriter",
+        "lxml",
+        "beautifulsoup4",
+        "pillow",
+    ),
+}
+"""What the prompt says is installed, by image."""
+SETUP_SECONDS = 60.0
+MANIFEST_SECONDS = 20.0
+
+
+def prepare(box: Sandbox, names: list[str]) -> Any:
+    """Sets the kernel up and describes the inputs `names`; the manifest as it came, which is hostile.
+
+    None where describing failed. Raises SandboxError when the kernel cannot be set up.
+    """
+    for file in resources.files("codeact.inside").iterdir():
+        if file.name.endswith(".py"):
+            box.write(f"{FOLDER}/{PACKAGE}/{file.name}", file.read_bytes())
+    return set_up_kernel(box, names)
+
+
+def set_up_kernel(box: Sandbox, names: list[str] | None = None) -> Any:
+    """What a fresh kernel needs, and with `names` the manifest."""
+    lines = [
+        "import sys",
+        f"sys.path.append('/workspace/{FOLDER}')",
+        f"import {PACKAGE}.answers",
+    ]
+    if names:
+        paths = [f"data/{name}" for name in names]
+        lines += [
+            f"import json, {PACKAGE}.manifest",
+            f"print(json.dumps({PACKAGE}.manifest.describe({paths!r}, seconds={MANIFEST_SECONDS})))",
+            "del json",
+        ]
+    lines += [f"{PACKAGE}.answers.install()", f"del sys, {PACKAGE}"]
+    cell = box.run("\n".join(lines), timeout=SETUP_SECONDS)
+    if names and cell.status == "died":  # a file that kills whoever looks at it: the run goes on without a manifest
+        set_up_kernel(box)
+        return None
+    if cell.status != "ok":
+        raise SandboxError(f"the kernel could not be set up: {cell.error or cell.status}")
+    try:
+        return json.loads(cell.stdout) if names else None
+    except (ValueError, RecursionError):
+        return None

@@ -1,0 +1,28 @@
+"""Shared by all tests: the `--live` option, and a gateway to play a model endpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.gateway import Gateway
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--live", action="store_true", help="also run the tests that ask a real model")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--live"):
+        return
+    for item in items:
+        if "live" in item.keywords:
+            item.add_marker(pytest.mark.skip(reason="asks a real model; run with --live"))
+
+
+@pytest.fixture
+def gateway() -> Iterator[Gateway]:
+    """An endpoint without answers; give it some with `gateway.add(says("..."))`."""
+    with Gateway() as running:
+        yield running
