@@ -109,9 +109,9 @@ class Scanner:
         return self.text[at : end if end >= 0 else len(self.text)]
 
     def _fence(self, at: int, line: str) -> Block | None:
-        opening = _FENCE.match(line) or ("```" in line and _FENCE_BEHIND.search(line))
+        opening = _FENCE.match(line) or _FENCE_BEHIND.search(line, max(0, len(line) - 60))
         eol = at + len(line)
-        if not opening or (self.partial and eol == len(self.text)):
+        if opening is None or (self.partial and eol == len(self.text)):
             return None
         fence, info = opening["fence"], opening["info"].rstrip()
         language = language_of(info)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-from pathlib import Path
 from typing import Any, Protocol, TextIO
 
 from codeact import events
@@ -311,8 +310,12 @@ class Clip:
     def feed(self, text: str) -> str:
         """What of `text` is to be shown now."""
         head = text[: self._characters]
-        pieces = head.splitlines(keepends=True)[: self._lines]
-        shown = "".join(pieces)
+        end = -1
+        for _ in range(self._lines):
+            end = head.find("\n", end + 1)
+            if end < 0:
+                break
+        shown = head if end < 0 and self._lines else head[: end + 1]
         self._lines -= shown.count("\n")
         self._characters -= len(shown)
         hidden = text[len(shown) :]
@@ -349,5 +352,3 @@ def _tokens(usage: Usage) -> str:
     about = "about " if usage.estimated else ""
     return f"{about}{usage.prompt_tokens}+{usage.completion_tokens} tokens"
 
-
-__all__ = ["Path", "RichScreen", "Screen", "View", "screen"]

@@ -1,0 +1,136 @@
+"""The command line: arguments to commands, errors to one line and an exit code."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from difflib import get_close_matches
+
+import click
+
+from codeact import __version__
+from codeact.commands.doctor import doctor
+from codeact.commands.image import image
+from codeact.commands.invocation import INTERRUPTED, NO_ANSWER, USAGE, Invocation, as_json, exit_code, outcome, put, say
+from codeact.commands.model import model
+from codeact.commands.runs import runs, show
+from codeact.commands.solve import solve
+from codeact.errors import CodeActError, UsageError
+
+
+class Commands(click.Group):
+    """A group whose unknown commands are met with the nearest known one."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if self.get_command(ctx, name) is None and not name.startswith("-"):
+            raise UsageError(f"{name!r}: no such command; {_meant(name, self.list_commands(ctx))}")
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="codeact", message="%(prog)s %(version)s")
+def cli() -> None:
+    """An agent that answers questions by writing Python, run in a hardened container.
+
+    Example: codeact solve "Which region grew most?" --data sales.csv
+    """
+
+
+for command in (solve, image, model, doctor, runs, show):
+    cli.add_command(command)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command; its exit code. Only `--debug` shows tracebacks."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    _prepare_streams()
+    invocation = Invocation(
+        json=words[:1] == ["solve"] and "--json" in words,
+        debug="--debug" in words or os.environ.get("CODEACT_DEBUG", "") in ("1", "true"),
+    )
+    try:
+        code = cli.main(words, prog_name="codeact", standalone_mode=False, obj=invocation)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        code = _reader_gone()
+    except (KeyboardInterrupt, click.Abort):
+        code = _fail(invocation, "interrupted: nothing was kept; start it again", INTERRUPTED, "interrupted")
+    except click.ClickException as error:
+        code = _fail(invocation, _usage(error), USAGE)
+    except Exception as error:  # noqa: BLE001 - the last line of defence: a line, not a traceback
+        if invocation.debug:
+            traceback.print_exc()
+        code = _fail(invocation, _explained(error), exit_code(error))
+    return code if isinstance(code, int) else 0
+
+
+def _fail(invocation: Invocation, message: str, code: int, status: str = "failed") -> int:
+    line = " ".join(message.split())
+    say(f"codeact: error: {line}")
+    if invocation.json:
+        try:
+            put(as_json(outcome(None, line, status)))
+        except OSError:
+            _reader_gone()
+    return code
+
+
+def _explained(error: Exception) -> str:
+    from sandbox.errors import SandboxError
+    from sandbox.text import clean
+
+    if isinstance(error, CodeActError | SandboxError):
+        return clean(str(error))
+    if isinstance(error, OSError) and error.filename is None:
+        return f"standard output: {clean(error.strerror)}; the output is not complete"
+    return f"internal: {type(error).__name__}: {clean(str(error))}; run it again with --debug, and report what it shows"
+
+
+def _usage(error: click.ClickException) -> str:
+    help_hint = "see `codeact --help`"
+    if isinstance(error, click.UsageError) and error.ctx is not None:
+        help_hint = f"see `{error.ctx.command_path} --help`"
+    match error:
+        case click.NoSuchOption():
+            known = [name for p in error.ctx.command.params for name in p.opts] if error.ctx else []
+            return f"{error.option_name}: no such option; {_meant(error.option_name, known) if known else help_hint}"
+        case click.MissingParameter() if error.param is not None:
+            return f"{error.param.make_metavar(error.ctx) if error.ctx else error.param.name}: is missing; {help_hint}"
+        case click.BadOptionUsage():
+            return f"{error.option_name}: {error.message.rstrip('.')}; {help_hint}"
+    return f"{error.message.rstrip('.')}; {help_hint}"
+
+
+def _meant(word: str, known: Sequence[str]) -> str:
+    close = get_close_matches(word, known, 1)
+    return f"did you mean {close[0]}?" if close else f"known are {', '.join(known)}"
+
+
+def _prepare_streams() -> None:
+    """Text is UTF-8 on standard output, and never fails to be encoded on standard error. A closed stream is a sink."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - open as long as the process
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8", errors="replace")
+    if isinstance(sys.stderr, io.TextIOWrapper):
+        sys.stderr.reconfigure(errors="backslashreplace")
+
+
+def _reader_gone() -> int:
+    """Who read standard output has left: what is buffered for it must not fail again at exit."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    except OSError:
+        pass
+    return NO_ANSWER
+
+
+if __name__ == "__main__":
+    sys.exit(main())
