@@ -587,11 +587,11 @@ HOSTILE = {
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 def test_hostile_replies_take_no_time(text: str) -> None:
-    # processor time, so that a busy machine does not count; half a second is what a user does not notice
+    # processor time, since the machine may be busy; what is not linear takes minutes at this size
     started = time.process_time()
     read(text)
     complete(text)
-    assert time.process_time() - started < 1.0
+    assert time.process_time() - started < 2.0
 
 
 def test_code_that_warns_is_read_in_silence() -> None:
