@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Sequence
@@ -14,7 +15,18 @@ import click
 from codeact import __version__
 from codeact.commands.doctor import doctor
 from codeact.commands.image import image
-from codeact.commands.invocation import INTERRUPTED, NO_ANSWER, USAGE, Invocation, as_json, exit_code, outcome, put, say
+from codeact.commands.invocation import (
+    ENDING,
+    INTERRUPTED,
+    USAGE,
+    Invocation,
+    as_json,
+    discard,
+    exit_code,
+    fail,
+    outcome,
+    put,
+)
 from codeact.commands.model import model
 from codeact.commands.runs import runs, show
 from codeact.commands.solve import solve
@@ -50,6 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; its exit code. Only `--debug` shows tracebacks."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     _prepare_streams()
+    _prepare_signals()
     invocation = Invocation(
         json=words[:1] == ["solve"] and "--json" in words,
         debug="--debug" in words or os.environ.get("CODEACT_DEBUG", "") in ("1", "true"),
@@ -58,26 +71,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = cli.main(words, prog_name="codeact", standalone_mode=False, obj=invocation)
         sys.stdout.flush()
     except BrokenPipeError:
-        code = _reader_gone()
+        discard(1)
+        code = 0
     except (KeyboardInterrupt, click.Abort):
-        code = _fail(invocation, "interrupted: nothing was kept; start it again", INTERRUPTED, "interrupted")
+        code = _fail(
+            invocation, "interrupted: the command was ended; start it again", INTERRUPTED, "interrupted"
+        )
     except click.ClickException as error:
         code = _fail(invocation, _usage(error), USAGE)
     except Exception as error:  # noqa: BLE001 - the last line of defence: a line, not a traceback
         if invocation.debug:
             traceback.print_exc()
-        code = _fail(invocation, _explained(error), exit_code(error))
+        code = _fail(invocation, _explained(error), exit_code(type(error).__name__))
     return code if isinstance(code, int) else 0
 
 
 def _fail(invocation: Invocation, message: str, code: int, status: str = "failed") -> int:
-    line = " ".join(message.split())
-    say(f"codeact: error: {line}")
+    fail(message)
     if invocation.json:
         try:
-            put(as_json(outcome(None, line, status)))
-        except OSError:
-            _reader_gone()
+            put(as_json(outcome(None, " ".join(message.split()), status)))
+        except CodeActError as error:
+            fail(str(error))
     return code
 
 
@@ -87,8 +102,6 @@ def _explained(error: Exception) -> str:
 
     if isinstance(error, CodeActError | SandboxError):
         return clean(str(error))
-    if isinstance(error, OSError) and error.filename is None:
-        return f"standard output: {clean(error.strerror)}; the output is not complete"
     return f"internal: {type(error).__name__}: {clean(str(error))}; run it again with --debug, and report what it shows"
 
 
@@ -123,13 +136,11 @@ def _prepare_streams() -> None:
         sys.stderr.reconfigure(errors="backslashreplace")
 
 
-def _reader_gone() -> int:
-    """Who read standard output has left: what is buffered for it must not fail again at exit."""
-    try:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    except OSError:
-        pass
-    return NO_ANSWER
+def _prepare_signals() -> None:
+    """A signal to end is met as Ctrl-C is, so that what a command holds is removed; an ignored one stays ignored."""
+    for number in ENDING:
+        if signal.getsignal(number) == signal.SIG_DFL:
+            signal.signal(number, signal.default_int_handler)
 
 
 if __name__ == "__main__":

@@ -67,7 +67,9 @@ def _limit(name: str) -> Callable[[str], str]:
         try:
             Limits(**{name: text})
         except ValueError as error:
-            reason = str(error) if repr(text) in str(error) else f"{text!r} is not a number; write for example 1"
+            reason = (
+                str(error) if str(error).startswith(repr(text)) else f"{text!r} is not a number; write for example 1"
+            )
             raise ValueError(reason) from None
         return text
 
@@ -92,8 +94,8 @@ def _yes(text: str) -> bool:
 SWITCH = Kind("", (bool,), _yes)
 
 
-def _setting(default: Any, kind: Kind, help_text: str) -> Any:
-    return field(default=default, metadata={"kind": kind, "help": help_text})
+def _about(kind: Kind, help_text: str) -> dict[str, Any]:
+    return {"kind": kind, "help": help_text}
 
 
 def _size(name: str) -> Kind:
@@ -109,26 +111,56 @@ _SECONDS = Kind("SECONDS", (int, float), _seconds)
 class Settings:
     """What `solve` can be told beside its task. Sizes are as in `sandbox.Limits`, times in seconds."""
 
-    model: tuple[str, ...] = _setting((), Kind("NAME", (str,), _text, many=True), "gpt-5-mini, local, scripted:FILE.jsonl, ... (default: local)")
-    base_url: str | None = _setting(None, Kind("URL", (str,), _text), "an OpenAI-compatible endpoint")
-    data: tuple[str, ...] = _setting((), Kind("PATH", (str,), _text, many=True), "file, folder, glob, NAME=PATH, or - (standard input); repeatable")
-    output_schema: Path | None = _setting(None, Kind("FILE.json", (str,), _path), "JSON Schema that the answer must meet")
-    out: Path | None = _setting(None, Kind("DIR", (str,), _path), "folder for what the run hands over (default: the run's own)")
-    max_turns: int = _setting(20, _COUNT, "end the run after so many turns")
-    max_seconds: float = _setting(600.0, _SECONDS, "end the run after so long")
-    max_tokens: int = _setting(200_000, _COUNT, "end the run after so many tokens")
-    cell_timeout: float = _setting(60.0, _SECONDS, "stop a cell after so long")
-    sandbox: str = _setting("auto", _choice("docker", "auto"), "what contains the code")
-    image: str = _setting("data", _NAME, "image of the sandbox: data or minimal")
-    memory: str = _setting("1g", _size("memory"), "memory of the sandbox")
-    cpus: str = _setting("1", Kind("N", (int, float, str), _limit("cpus")), "processor cores of the sandbox")
-    pids: str = _setting("256", Kind("N", (int, str), _limit("pids")), "processes and threads in the sandbox")
-    disk: str = _setting("512m", _size("disk"), "disk space in the sandbox, held in its memory")
-    network: str = _setting("none", _choice("none"), "network of the sandbox")
-    runtime: str | None = _setting(None, _NAME, "the engine's runtime, such as runsc")
-    quiet: bool = _setting(False, SWITCH, "nothing on standard error but errors")
-    json: bool = _setting(False, SWITCH, "print one JSON object in place of the answer")
-    debug: bool = _setting(False, SWITCH, "a traceback with each error")
+    model: tuple[str, ...] = field(
+        default=(),
+        metadata=_about(
+            Kind("NAME", (str,), _text, many=True),
+            "gpt-5-mini, local, scripted:FILE.jsonl, ... (default: local)",
+        ),
+    )
+    base_url: str | None = field(
+        default=None, metadata=_about(Kind("URL", (str,), _text), "an OpenAI-compatible endpoint")
+    )
+    data: tuple[str, ...] = field(
+        default=(),
+        metadata=_about(
+            Kind("PATH", (str,), _text, many=True),
+            "file, folder, glob, NAME=PATH, or - (standard input); repeatable",
+        ),
+    )
+    output_schema: Path | None = field(
+        default=None,
+        metadata=_about(Kind("FILE.json", (str,), _path), "JSON Schema that the answer must meet"),
+    )
+    out: Path | None = field(
+        default=None,
+        metadata=_about(
+            Kind("DIR", (str,), _path), "folder for what the run hands over (default: the run's own)"
+        ),
+    )
+    max_turns: int = field(default=20, metadata=_about(_COUNT, "end the run after so many turns"))
+    max_seconds: float = field(default=600.0, metadata=_about(_SECONDS, "end the run after so long"))
+    max_tokens: int = field(default=200_000, metadata=_about(_COUNT, "end the run after so many tokens"))
+    cell_timeout: float = field(default=60.0, metadata=_about(_SECONDS, "stop a cell after so long"))
+    sandbox: str = field(default="auto", metadata=_about(_choice("docker", "auto"), "what contains the code"))
+    image: str = field(default="data", metadata=_about(_NAME, "image of the sandbox: data or minimal"))
+    memory: str = field(default="1g", metadata=_about(_size("memory"), "memory of the sandbox"))
+    cpus: str = field(
+        default="1",
+        metadata=_about(Kind("N", (int, float, str), _limit("cpus")), "processor cores of the sandbox"),
+    )
+    pids: str = field(
+        default="256",
+        metadata=_about(Kind("N", (int, str), _limit("pids")), "processes and threads in the sandbox"),
+    )
+    disk: str = field(
+        default="512m", metadata=_about(_size("disk"), "disk space in the sandbox, held in its memory")
+    )
+    network: str = field(default="none", metadata=_about(_choice("none"), "network of the sandbox"))
+    runtime: str | None = field(default=None, metadata=_about(_NAME, "the engine's runtime, such as runsc"))
+    quiet: bool = field(default=False, metadata=_about(SWITCH, "nothing on standard error but errors"))
+    json: bool = field(default=False, metadata=_about(SWITCH, "print one JSON object in place of the answer"))
+    debug: bool = field(default=False, metadata=_about(SWITCH, "a traceback with each error"))
 
 
 KINDS: Mapping[str, Kind] = {f.name: f.metadata["kind"] for f in fields(Settings)}
@@ -144,7 +176,9 @@ def variable(name: str) -> str:
     return f"CODEACT_{name.upper()}"
 
 
-def load(flags: Mapping[str, Any], environ: Mapping[str, str] = os.environ, folder: Path | None = None) -> Settings:
+def load(
+    flags: Mapping[str, Any], environ: Mapping[str, str] = os.environ, folder: Path | None = None
+) -> Settings:
     """Settings from `flags` (by field name; None where not given), `environ` and `folder`'s codeact.toml.
 
     Raises UsageError that names the flag, the variable, or the file and the key.
@@ -209,4 +243,6 @@ def _example(key: str, kind: Kind) -> str:
     if kind.many:
         return f'{key} = ["{kind.metavar}"]'
     default = DEFAULTS[key]
-    return f"{key} = {default:g}" if isinstance(default, int | float) else f'{key} = "{default or kind.metavar}"'
+    return (
+        f"{key} = {default:g}" if isinstance(default, int | float) else f'{key} = "{default or kind.metavar}"'
+    )

@@ -35,14 +35,18 @@ def collect(specs: Iterable[str], stdin: BinaryIO, scratch: Path) -> dict[str, P
     found: dict[str, Path] = {}
     for name, path in (pair for spec in specs for pair in _resolve(spec, stdin, scratch)):
         if name in found and not _same(found[name], path):
-            raise UsageError(f"--data: {_shown(found[name])} and {_shown(path)} have the same name; give one another: --data NAME={_shown(path)}")
+            raise UsageError(
+                f"--data: {_shown(found[name])} and {_shown(path)} have the same name; give one another: --data NAME={_shown(path)}"
+            )
         found[name] = path
     return found
 
 
 def safe_name(name: str) -> str:
     """A file name for the sandbox: no slash, nothing that cannot be seen, at most 255 bytes (the suffix is kept)."""
-    plain = "".join("_" if unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp") or c == "/" else c for c in name)
+    plain = "".join(
+        "_" if unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp") or c == "/" else c for c in name
+    )
     if plain.strip(". ") == "":
         plain = "data"
     stem, dot, suffix = plain.rpartition(".")
@@ -57,7 +61,9 @@ def _resolve(spec: str, stdin: BinaryIO, scratch: Path) -> Iterator[tuple[str, P
     named = bool(equals and name and rest) and "/" not in name and not os.path.lexists(spec)
     paths = list(_paths(rest if named else spec, stdin, scratch))
     if named and len(paths) > 1:
-        raise UsageError(f"--data {spec}: {len(paths)} files match, and one name was given; name a single file")
+        raise UsageError(
+            f"--data {spec}: {len(paths)} files match, and one name was given; name a single file"
+        )
     for path in paths:
         check(path)
         yield safe_name(name if named else path.name or path.resolve().name), path
@@ -71,7 +77,7 @@ def _paths(spec: str, stdin: BinaryIO, scratch: Path) -> Iterator[Path]:
     if os.path.lexists(path) or not _GLOB.search(spec):
         yield path.resolve() if path.name in ("", "..") else path
         return
-    matches = sorted(glob.glob(str(path), recursive=True))
+    matches = sorted(glob.glob(str(path), recursive=True))  # noqa: PTH207 - a pattern may be absolute
     if not matches:
         raise UsageError(f"--data {spec}: no file matches; check the pattern and the folder ({Path.cwd()})")
     yield from map(Path, matches)
@@ -85,7 +91,9 @@ def _saved(stdin: BinaryIO, scratch: Path) -> Path:
         with path.open("wb") as file:
             shutil.copyfileobj(stdin, file)
     except OSError as error:
-        raise UsageError(f"--data -: standard input could not be saved in {scratch}: {error.strerror}") from None
+        raise UsageError(
+            f"--data -: standard input could not be saved in {scratch}: {error.strerror}"
+        ) from None
     if not path.stat().st_size:
         raise UsageError("--data -: standard input is empty; pipe a file into the command")
     return path
@@ -104,16 +112,22 @@ def check(path: Path) -> None:
                 empty = not file.read(1)
         else:
             what = _KINDS.get(stat.S_IFMT(mode), "a special file")
-            raise UsageError(f"{shown}: is {what}, not a file or folder; save it as a file, or pipe it in with --data -")
+            raise UsageError(
+                f"{shown}: is {what}, not a file or folder; save it as a file, or pipe it in with --data -"
+            )
     except FileNotFoundError:
         if path.is_symlink():
-            raise UsageError(f"{shown}: is a link to {_shown(path.readlink())}, which is not there; mend the link") from None
+            raise UsageError(
+                f"{shown}: is a link to {_shown(path.readlink())}, which is not there; mend the link"
+            ) from None
         raise UsageError(f"{shown}: no such file or folder; check the path (from {Path.cwd()})") from None
     except (OSError, ValueError) as error:
         reason = (getattr(error, "strerror", None) or str(error)).lower()
         raise UsageError(f"{shown}: cannot be read: {reason}; check its name and permissions") from None
     if empty:
-        raise UsageError(f"{shown}: is empty; give a {'folder' if stat.S_ISDIR(mode) else 'file'} with data in it")
+        raise UsageError(
+            f"{shown}: is empty; give a {'folder' if stat.S_ISDIR(mode) else 'file'} with data in it"
+        )
 
 
 def _same(one: Path, other: Path) -> bool:

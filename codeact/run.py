@@ -21,6 +21,7 @@ from sandbox import CellResult, Image, Sandbox, SandboxError
 if TYPE_CHECKING:
     from codeact.agent import Agent
 
+STUCK_TEMPERATURE = 0.8
 MAX_PICTURES = 8
 """Figures of one cell that are kept."""
 
@@ -42,7 +43,8 @@ class Run:
         self._answers: deque[Any] = deque()
         self._refused: deque[tuple[Any, str]] = deque()
         self._names: Mapping[str, str] = {}
-        self._seen_code: dict[str, str] = {}
+        self._seen_code: set[str] = set()
+        self._repeats = 0
         self._ran_code = False
         self._guess: Any = None
         self._kernel_ready = True
@@ -169,7 +171,7 @@ class Run:
     def ask(self, turn: int) -> Generator[events.Event, None, Reading]:
         """Asks the model and reads its reply. A reply that was cut is never executed."""
         began = time.monotonic()
-        request = Request(context.keep_all(self._log, self._pictures))
+        request = Request(context.keep_all(self._log, self._pictures), **self._warmth())
         try:
             reply = yield from self._stream_reply(request)
         except PumpInterrupted:
@@ -189,6 +191,10 @@ class Run:
             )
         )
         return reading
+
+    def _warmth(self) -> dict[str, Any]:
+        """A model that writes the same code again would do so for ever at the temperature it has."""
+        return {"temperature": STUCK_TEMPERATURE, "seed": self._repeats} if self._repeats else {}
 
     def _read(self, reply: Reply) -> Reading:
         said = context.follow_ups()
@@ -328,9 +334,11 @@ class Run:
         said = context.follow_ups()
         if cell.status == "interrupted":
             return said["interrupted"]
-        if self._seen_code.get(action.source) == text:
+        if action.source in self._seen_code:
+            self._repeats += 1
             return said["repeated"]
-        self._seen_code[action.source] = text
+        self._repeats = 0
+        self._seen_code.add(action.source)
         if cell.lost:
             return said["lost"]
         if cell.status != "ok":

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
+
+from codeact.errors import CodeActError
 
 if TYPE_CHECKING:
     from codeact.types import Artifact, Result
 
 ANSWERED, NO_ANSWER, USAGE, LIMIT, NO_SANDBOX, NO_MODEL, INTERRUPTED = 0, 1, 2, 3, 4, 5, 130
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""Signals that ask a command to end."""
 STATUS_CODES = {"answered": ANSWERED, "no_answer": NO_ANSWER, "limit": LIMIT, "interrupted": INTERRUPTED}
 
 
@@ -23,27 +29,53 @@ class Invocation:
     debug: bool = False
 
 
-def exit_code(error: BaseException) -> int:
-    """The exit code of an error that ended a command."""
+def exit_code(kind: str) -> int:
+    """The exit code of an error, by the name of its class."""
     from codeact.errors import ModelError, UsageError
     from sandbox.errors import SandboxError
 
-    if isinstance(error, UsageError):
-        return USAGE
-    if isinstance(error, ModelError):
-        return NO_MODEL
-    return NO_SANDBOX if isinstance(error, SandboxError) else NO_ANSWER
+    for tree, code in ((UsageError, USAGE), (ModelError, NO_MODEL), (SandboxError, NO_SANDBOX)):
+        if kind in _names(tree):
+            return code
+    return NO_ANSWER
+
+
+def _names(tree: type[Exception]) -> Iterator[str]:
+    yield tree.__name__
+    for below in tree.__subclasses__():
+        yield from _names(below)
 
 
 def result_code(result: Result) -> int:
-    return STATUS_CODES.get(result.status, NO_ANSWER)
+    """The exit code of a run that began. A failed one ended with an error that its events name."""
+    from codeact.events import Error
+
+    if result.status != "failed":
+        return STATUS_CODES[result.status]
+    kinds = [
+        event.kind for event in result.events if isinstance(event, Error) and event.message == result.error
+    ]
+    return exit_code(kinds[-1]) if kinds else NO_ANSWER
 
 
 def outcome(result: Result | None, error: str | None = None, status: str = "failed") -> dict[str, Any]:
     """The object of `--json`; `result` is None where no run came about."""
     if result is None:
-        usage = {"calls": 0, "prompt_tokens": 0, "completion_tokens": 0, "cached_tokens": 0, "estimated": False}
-        return {"answer": None, "status": status, "run": None, "usage": usage, "artifacts": [], "error": error}
+        usage = {
+            "calls": 0,
+            "prompt_tokens": 0,
+            "completion_tokens": 0,
+            "cached_tokens": 0,
+            "estimated": False,
+        }
+        return {
+            "answer": None,
+            "status": status,
+            "run": None,
+            "usage": usage,
+            "artifacts": [],
+            "error": error,
+        }
     return {
         "answer": result.answer,
         "status": result.status,
@@ -75,10 +107,34 @@ def _finite(value: Any) -> Any:
 
 
 def say(line: str) -> None:
-    """One line on standard error."""
-    print(line, file=sys.stderr, flush=True)
+    """One line on standard error; where that has gone, nowhere."""
+    try:
+        print(line, file=sys.stderr, flush=True)
+    except OSError:
+        discard(2)
+
+
+def fail(message: str) -> None:
+    """The one line of an error."""
+    say(f"codeact: error: {' '.join(message.split())}")
 
 
 def put(text: str) -> None:
-    """The command's product, on standard output, as UTF-8 whatever the terminal's encoding."""
-    print(text.encode("utf-8", "replace").decode(), flush=True)
+    """The command's product, on standard output. A reader that has gone wants no more; raises CodeActError for a disk
+    that does not take it."""
+    try:
+        print(text.encode("utf-8", "replace").decode(), flush=True)
+    except BrokenPipeError:
+        discard(1)
+    except OSError as error:
+        discard(1)
+        raise CodeActError(
+            f"standard output: {(error.strerror or str(error)).lower()}; write it somewhere else"
+        ) from None
+
+
+def discard(descriptor: int) -> None:
+    """What is still buffered for a descriptor goes nowhere, and does not fail again at exit."""
+    sink = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(sink, descriptor)
+    os.close(sink)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import signal
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from codeact import config, data
-from codeact.commands.invocation import INTERRUPTED, Invocation, as_json, outcome, put, result_code, say
+from codeact.commands.invocation import ENDING, Invocation, as_json, fail, outcome, put, result_code
 from codeact.config import Settings
 from codeact.errors import UsageError
 
@@ -26,10 +24,12 @@ if TYPE_CHECKING:
     from codeact.types import Result
     from codeact.views.console import View
 
+TASK_BYTES = 1024 * 1024
+
 
 def settings_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """A flag for each setting; values stay as written, for `config.load` to read."""
-    for name in reversed(config.KINDS):
+    for name in reversed(list(config.KINDS)):
         kind = config.KINDS[name]
         switch = kind is config.SWITCH
         option = click.option(
@@ -47,15 +47,19 @@ def settings_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def _help(name: str) -> str:
     default = config.DEFAULTS[name]
-    shown = f" (default: {default:g})" if isinstance(default, float | int) and not isinstance(default, bool) else ""
-    return config.HELP[name] + (f" (default: {default})" if isinstance(default, str) else shown)
+    if default in (None, (), False):
+        return config.HELP[name]
+    shown = f"{default:g}" if isinstance(default, float) else default
+    return f"{config.HELP[name]} (default: {shown})"
 
 
-@click.command(epilog="Each flag can be set in codeact.toml (max_turns = 5) and as a variable (CODEACT_MAX_TURNS=5); a flag beats the variable, which beats the file.")
+@click.command(
+    epilog="Each flag can be set in codeact.toml (max_turns = 5) and as a variable (CODEACT_MAX_TURNS=5); a flag beats the variable, which beats the file."
+)
 @click.argument("task")
 @settings_options
 @click.pass_obj
-def solve(invocation: Invocation, task: str, **flags: Any) -> int:
+def solve(invocation: Invocation, /, task: str, **flags: Any) -> int:
     """Solve one TASK: its answer goes to standard output, all else to standard error.
 
     TASK is the text itself, @FILE to read it from a file, or - to read it from standard input.
@@ -67,13 +71,180 @@ def solve(invocation: Invocation, task: str, **flags: Any) -> int:
 
 
 def _solve(task: str, settings: Settings, scratch: Path) -> int:
-    text = read_task(task, settings)
-    schema = read_schema(settings.output_schema)
+    text = read_task(task, settings.data)
     inputs = data.collect(settings.data, sys.stdin.buffer, scratch)
+    schema = read_schema(settings.output_schema)
     out = prepare_out(settings.out)
     with _view(settings) as view:
         agent = _agent(settings, schema, out, view)
-        with _signals(agent, view) as stopped:
+        with _signals(agent, view):
             result = agent.run(text, inputs, observers=[view] if view else [])
-    _print(result, settings)
-    return stopped.code or result_code(result)
+    _report(result, settings)
+    return result_code(result)
+
+
+def read_task(task: str, specs: Sequence[str]) -> str:
+    """The text of a task that is given as itself, `@FILE` or `-`. Raises UsageError."""
+    if task == "-" and any(spec == "-" or spec.endswith("=-") for spec in specs):
+        raise UsageError("--data -: the task is read from standard input already; write the task as @FILE")
+    if task == "-":
+        text = _decoded("standard input", sys.stdin.buffer.read(TASK_BYTES + 1))
+    elif task.startswith("@"):
+        text = _decoded(task, read_file(Path(task[1:]).expanduser(), "task file", TASK_BYTES + 1))
+    else:
+        text = task.encode("utf-8", "replace").decode()
+    if not text.strip():
+        raise UsageError("TASK: is empty; write what is to be found out or done")
+    return text
+
+
+def _decoded(name: str, content: bytes) -> str:
+    if len(content) > TASK_BYTES:
+        raise UsageError(
+            f"{name}: is too long for a task; pass it with --data, and say in TASK what to do with it"
+        )
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise UsageError(f"{name}: is not UTF-8 text; save it as such, or pass it with --data") from None
+
+
+def read_file(path: Path, what: str, limit: int = -1) -> bytes:
+    """At most `limit` bytes of a file that the user named. Raises UsageError."""
+    try:
+        with path.open("rb") as file:
+            return file.read(limit)
+    except (OSError, ValueError) as error:
+        reason = (getattr(error, "strerror", None) or str(error)).lower()
+        raise UsageError(
+            f"{path}: the {what} cannot be read: {reason}; check the path (from {Path.cwd()})"
+        ) from None
+
+
+def read_schema(path: Path | None) -> dict[str, Any] | None:
+    """The JSON Schema in a file. Raises UsageError; whether its keywords are used rightly is for the agent to say."""
+    if path is None:
+        return None
+    from jsonschema import Draft202012Validator
+
+    try:
+        schema = json.loads(read_file(path, "output schema"))
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{path}: is not JSON: {error}; mend it there") from None
+    if not isinstance(schema, dict) or not schema.keys() & Draft202012Validator.VALIDATORS.keys():
+        raise UsageError(f'{path}: is not a JSON Schema; write one such as {{"type": "number"}}')
+    return schema
+
+
+def prepare_out(folder: Path | None) -> Path | None:
+    """The folder for artifacts, made and tried before anything is spent on a run. Raises UsageError."""
+    if folder is None:
+        return None
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return folder.absolute()
+    except FileExistsError:
+        raise UsageError(f"--out {folder}: is not a folder; name another") from None
+    except (OSError, ValueError) as error:
+        reason = (getattr(error, "strerror", None) or str(error)).lower()
+        raise UsageError(f"--out {folder}: cannot be written: {reason}; name another folder") from None
+
+
+@contextmanager
+def _view(settings: Settings) -> Iterator[View | None]:
+    if settings.quiet:
+        yield None
+        return
+    from codeact.views.console import View, screen
+
+    view = View(screen(sys.stderr), show_answer=sys.stderr.isatty() and not sys.stdout.isatty())
+    try:
+        yield view
+    finally:
+        view.close()
+
+
+def _agent(settings: Settings, schema: dict[str, Any] | None, out: Path | None, view: View | None) -> Agent:
+    from codeact import models
+    from codeact.agent import Agent
+    from codeact.types import RunLimits
+    from sandbox.types import Limits
+
+    if len(settings.model) > 1:
+        raise UsageError(
+            "--model: is given more than once, and fallback models are not supported yet; name one"
+        )
+    model = models.resolve(
+        settings.model[0] if settings.model else None,
+        base_url=settings.base_url,
+        on_progress=view.say if view else lambda line: None,
+    )
+    return Agent(
+        model,
+        limits=RunLimits(settings.max_turns, settings.max_seconds, settings.max_tokens),
+        output_schema=schema,
+        image=settings.image,
+        sandbox_limits=Limits(
+            memory=settings.memory, cpus=settings.cpus, pids=settings.pids, disk=settings.disk
+        ),
+        cell_timeout=settings.cell_timeout,
+        runtime=settings.runtime,
+        out=out,
+    )
+
+
+@contextmanager
+def _signals(agent: Agent, view: View | None) -> Iterator[None]:
+    """Ctrl-C ends the turn, and pressed again the run; other signals to end end the run. What the run holds is removed."""
+    pressed = 0
+
+    def end_run() -> None:
+        agent.interrupt()
+        agent.interrupt()
+
+    def end_turn() -> None:
+        if view:
+            view.say("interrupting this turn; press Ctrl-C again to end the run")
+        agent.interrupt()
+
+    def handle(number: int, frame: object) -> None:
+        nonlocal pressed
+        pressed += 1
+        if number == signal.SIGINT and pressed == 1:
+            act = end_turn
+        elif pressed <= 2:
+            act = end_run
+        else:
+            raise KeyboardInterrupt
+        # not in the handler itself: the code that it stops may hold the locks that these need
+        threading.Thread(target=act, daemon=True).start()
+
+    before = {number: signal.getsignal(number) for number in ENDING}
+    for number, handler in before.items():
+        if handler != signal.SIG_IGN:
+            signal.signal(number, handle)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _report(result: Result, settings: Settings) -> None:
+    """The answer to standard output; what went wrong, one line each, to standard error."""
+    from codeact.events import Error
+
+    for event in result.events:
+        if isinstance(event, Error) and event.message != result.error:
+            fail(event.message)
+    if result.status == "failed":
+        fail(result.error or "the run failed")
+    elif result.status != "answered":
+        mend = "raise the limit, or see" if result.status == "limit" else "see"
+        reason = result.error or result.status.replace("_", " ")
+        fail(f"run {result.run}: {reason}; {mend} `codeact show {result.run}`")
+    if settings.json:
+        put(as_json(outcome(result)))
+    elif result.status == "answered":
+        put(result.answer if isinstance(result.answer, str) else as_json(result.answer))

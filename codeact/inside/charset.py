@@ -63,6 +63,7 @@ _ALSO = {"cp1252": ["latin-1"], "cp932": ["shift_jis"], "gb18030": ["gbk"], "cp9
 _CASE_JUMP = re.compile(r"[^\W\d_A-Z][A-ZÀ-ÖØ-ÞА-ЯΑ-Ω](?=[^\W\d_])")
 _SIGN_IN_WORD = re.compile(r"(?<=[^\W\d_])[¿¡³²±°©®§¼½×÷ª¥£†‡‰](?=[^\W\d_])")
 _BESIDE_ASCII = re.compile(r"(?<=[A-Za-z])[^\x00-\x7f\W]|[^\x00-\x7f\W](?=[A-Za-z])")
+_ALONE = re.compile(r"(?<![^\x00-\x7f])[^\x00-\x7f](?![^\x00-\x7f])")
 _LONG_RUN = re.compile(r"[^\x00-\x7f\W]{4,}")
 
 
@@ -208,12 +209,16 @@ def _score_single(text: str, languages: dict[str, str]) -> float:
         return 0.85 if languages is _WEST else 0.6
     # A list of names from all over Europe; Icelandic letters in it would rather be Turkish ones.
     everything = "".join(letters for language, letters in languages.items() if language != "Icelandic")
+    latin = languages not in (_CYRILLIC, _GREEK, _HEBREW, _ARABIC, _THAI)
     cover = 0.0
     for letters in [*languages.values(), *([everything] if languages is _WEST else [])]:
         known, common = set(letters), set(letters[:12])
         share = sum(character in known or character.lower() in known for character in high) / len(high)
         often = sum(character.lower() in common for character in high) / len(high)
-        cover = max(cover, 0.9 * share + 0.1 * often - (0.1 if letters == everything else 0))
+        weight = (
+            0.1 if latin else 0.4
+        )  # the frequent letters tell scripts apart whose alphabets fill the same bytes
+        cover = max(cover, (1 - weight) * share + weight * often - (0.1 if letters == everything else 0))
     odd = len(_CASE_JUMP.findall(text)) + len(_SIGN_IN_WORD.findall(text)) + _out_of_place(text, languages)
     return cover - 1.5 * min(odd, len(high)) / len(high)
 
@@ -250,7 +255,8 @@ def _score_double(sample: bytes, name: str) -> float | None:
             used *= 0.85  # Chinese text goes beyond the rows in which Korean has its syllables
     # Accented Latin letters before ASCII ones also decode, to rare signs: true text has few such pairs.
     density = min(1.0, pairs / (1.6 * len(high))) if name != "cp932" else 1.0
-    return used / len(high) * density
+    alone = len(_ALONE.findall(text)) / len(high)
+    return used / len(high) * density * (1 - 0.5 * alone)
 
 
 def _frequent(character: str, name: str) -> bool:

@@ -1,4 +1,8 @@
-"""Models: a name to a `Model`, and the pieces for those who build one themselves."""
+"""Models: a name to a `Model`, and the pieces for those who build one themselves.
+
+`codeact.models.openai.OpenAIModel` and `codeact.models.local.LocalModel` are imported from where they are: loading the
+`openai` package takes most of a second, which those who ask no endpoint need not wait for.
+"""
 
 from __future__ import annotations
 
@@ -7,22 +11,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from codeact.errors import ModelNotFound, UsageError
-from codeact.models.local import LocalModel
-from codeact.models.openai import OpenAIModel
 from codeact.models.replay import ReplayModel
 from codeact.models.retry import RetryingModel, retrying
 from codeact.models.scripted import ScriptedModel
 from codeact.types import Model
 
-__all__ = [
-    "LocalModel",
-    "OpenAIModel",
-    "ReplayModel",
-    "RetryingModel",
-    "ScriptedModel",
-    "resolve",
-    "retrying",
-]
+__all__ = ["ReplayModel", "RetryingModel", "ScriptedModel", "resolve", "retrying"]
 
 
 def resolve(
@@ -48,6 +42,8 @@ def resolve(
     kind, _, rest = name.partition(":")
     match kind:
         case "local":
+            from codeact.models.local import LocalModel
+
             return retrying(LocalModel(rest, on_progress) if rest else LocalModel(on_progress=on_progress))
         case "scripted":
             return ScriptedModel.from_file(Path(rest))
@@ -58,4 +54,6 @@ def resolve(
                 f"{name}: Anthropic's own interface is not supported yet; use an OpenAI-compatible one"
             )
         case _:
+            from codeact.models.openai import OpenAIModel
+
             return retrying(OpenAIModel(name, base_url=base_url, api_key=api_key))

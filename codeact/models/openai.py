@@ -13,6 +13,7 @@ import openai
 
 from codeact.errors import ModelAuthError, ModelBadReply, ModelError, UsageError
 from codeact.models import faults, wire
+from codeact.models.retry import Transient
 from codeact.types import Delta, Reply, Request
 
 OPENAI = "https://api.openai.com/v1"
@@ -155,7 +156,7 @@ class OpenAIModel:
         """The stream ended before its last chunk: a connection that broke, unless it never was a stream of chunks."""
         if not assembly.choices and stream.response.num_bytes_downloaded:
             return self._nonsense("nothing in it is a chunk with choices")
-        return faults.Transient(f"{self.host} broke the reply off before its end: try again")
+        return Transient(f"{self.host} broke the reply off before its end: try again")
 
     def _nonsense(self, reason: str) -> ModelBadReply:
         return ModelBadReply(

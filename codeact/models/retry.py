@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 import tenacity
 
 from codeact.errors import ModelUnreachable
-from codeact.models.faults import Transient
 from codeact.types import Delta, Model, Reply, Request, Retrying
 
 ATTEMPTS = 5
@@ -16,6 +15,14 @@ LONGEST_BACKOFF = 30.0
 """Seconds. Without word from the endpoint the wait is drawn from 0 to 1, 2, 4, ... of them (full jitter), up to this."""
 
 _backoff = tenacity.wait_random_exponential(multiplier=1, max=LONGEST_BACKOFF)
+
+
+class Transient(ModelUnreachable):
+    """A failure that may pass. `retry_after` is the wait in seconds that the endpoint asked for, if it did."""
+
+    def __init__(self, message: str, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
 
 
 class RetryingModel:

@@ -76,16 +76,20 @@ def main() -> None:
     parser.add_argument("--file", type=Path, required=True, help="weights, GGUF")
     parser.add_argument("--state", type=Path, required=True, help="where to write address and key")
     parser.add_argument("--port", type=int, default=0, help="0: any free one")
-    parser.add_argument("--idle", type=float, default=IDLE, help="seconds; 0: never end")
+    parser.add_argument("--idle", type=float, default=IDLE, help="seconds; 0: end with the parent process")
     parser.add_argument("--detach", action="store_true", help="print the server's pid and leave it running")
     given = parser.parse_args()
     if given.detach:
         _detach()
+    parent = os.getppid()
     server = _listen(given.model, given.file, given.port)
     state = State(os.getpid(), start_time(os.getpid()) or 0, server.address, server.key, given.model)
     write_state(given.state, state)
     try:
-        _wait_for_idleness(state, given.idle)
+        if given.idle:
+            _wait_for_idleness(state, given.idle)
+        else:
+            _wait_for_parent(parent)
     except KeyboardInterrupt:
         pass
     if read_state(given.state) == state:
@@ -136,11 +140,16 @@ def _listen(model: str, file: Path, port: int) -> _Listening:
 def _wait_for_idleness(state: State, idle: float) -> None:
     """Return after `idle` seconds in which the engine's slot neither worked nor was given another task."""
     seen, since = b"", time.monotonic()
-    while not idle or time.monotonic() - since < idle:
-        time.sleep(min(_LOOK_EVERY, idle or _LOOK_EVERY))
+    while time.monotonic() - since < idle:
+        time.sleep(min(_LOOK_EVERY, idle))
         slots = _slots(state)
         if slots is None or slots != seen or b'"is_processing":true' in slots:
             seen, since = slots or b"", time.monotonic()
+
+
+def _wait_for_parent(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(1)
 
 
 def _slots(state: State) -> bytes | None:

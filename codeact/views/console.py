@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import threading
 from typing import Any, Protocol, TextIO
 
 from codeact import events
@@ -73,7 +75,9 @@ class RichScreen:
         from rich.syntax import Syntax
 
         self.end()
-        syntax = Syntax(source.rstrip(), "python", theme="ansi_dark", word_wrap=True, background_color="default")
+        syntax = Syntax(
+            source.rstrip(), "python", theme="ansi_dark", word_wrap=True, background_color="default"
+        )
         self._guarded(Padding(syntax, (0, 0, 0, 2)))
 
     def wait(self, what: str) -> None:
@@ -120,8 +124,15 @@ class View:
         self._turns = 0
         self._prose = Prose()
         self._clip = Clip()
+        self._drawing = (
+            threading.RLock()
+        )  # what prepares a model and what interrupts a run speak from other threads
 
     def __call__(self, event: Event) -> None:
+        with self._drawing:
+            self._draw(event)
+
+    def _draw(self, event: Event) -> None:
         match event:
             case events.RunStarted():
                 self._start(event)
@@ -147,7 +158,9 @@ class View:
                 self._observed(event)
             case events.Retrying():
                 self._prose = Prose()
-                self.say(f"attempt {event.attempt} failed: {event.reason}; asking again in {event.wait:.1f} s")
+                self.say(
+                    f"attempt {event.attempt} failed: {event.reason}; asking again in {event.wait:.1f} s"
+                )
                 self._screen.wait("waiting for the model")
             case events.LimitReached():
                 self.say(f"limit reached: {event.limit} ({event.value:g})")
@@ -160,7 +173,8 @@ class View:
 
     def say(self, text: str) -> None:
         """A notice, of the run or of what prepares it."""
-        self._screen.line(clean(text), "yellow")
+        with self._drawing:
+            self._screen.line(clean(text), "yellow")
 
     def close(self) -> None:
         self._screen.close()
@@ -181,7 +195,7 @@ class View:
 
     def _replied(self, event: events.Replied) -> None:
         rest = self._prose.rest() if self._turn.streamed else clean(event.reading.thoughts)
-        if rest:
+        if rest.strip():
             self._screen.write(rest, "dim")
         self._screen.end()
         self._turn.model_seconds += event.seconds
@@ -226,21 +240,31 @@ class View:
         if not self._turn.number:
             return
         turn = self._turn
-        parts = [f"turn {turn.number}", f"{turn.model_seconds:.1f} s model", f"{turn.code_seconds:.1f} s code"]
+        parts = [
+            f"turn {turn.number}",
+            f"{turn.model_seconds:.1f} s model",
+            f"{turn.code_seconds:.1f} s code",
+        ]
         self._screen.line(self._dot.join([*parts, _tokens(turn.usage)]), "dim")
         self._turn = Turn()
 
     def _end(self, event: events.RunEnded) -> None:
         self._end_turn()
         if self._show_answer and event.status == "answered":
-            text = event.answer if isinstance(event.answer, str) else json.dumps(event.answer, ensure_ascii=False)
+            text = (
+                event.answer
+                if isinstance(event.answer, str)
+                else json.dumps(event.answer, ensure_ascii=False)
+            )
             clip = Clip()
             self._screen.line("answer: " + clip.feed(clean(text)) + clip.rest(), "bold green")
         for artifact in event.artifacts:
-            self._screen.line(f"artifact: {clean(artifact)}", "green")
+            self._screen.line(f"artifact: {clean(str(artifact.path))} ({artifact.size:,} bytes)", "green")
         turns = f"{self._turns} turn{'' if self._turns == 1 else 's'}"
         status = event.status.replace("_", " ")
-        self._screen.line(self._dot.join([status, turns, f"{event.seconds:.1f} s", _tokens(event.usage)]), "bold")
+        self._screen.line(
+            self._dot.join([status, turns, f"{event.seconds:.1f} s", _tokens(event.usage)]), "bold"
+        )
         self._screen.line(f"run: {event.run}", "dim")
 
 
@@ -263,26 +287,37 @@ class Prose:
         self._line = ""
         self._shown = 0
         self._fence = ""
+        self._space = ""
+        self._begun = False
 
     def feed(self, text: str) -> str:
-        """What of the text so far can be shown beyond what was."""
+        """What of the text so far can be shown beyond what was. Space is held back until something follows it."""
         shown = ""
         self._line += text
         while "\n" in self._line:
             line, _, self._line = self._line.partition("\n")
-            shown += self._take(line)
+            shown += self._whole(line)
             self._shown = 0
         start = self._line.lstrip()
-        if not self._fence and start and not any(f.startswith(start) or start.startswith(f) for f in _FENCES):
+        if not self._fence and not any(f.startswith(start) or start.startswith(f) for f in _FENCES):
             shown += self._line[self._shown :]
             self._shown = len(self._line)
-        return shown
+        return self._tight(shown)
 
     def rest(self) -> str:
         """What was held back at the reply's end."""
-        return self._take(self._line).rstrip("\n")
+        return self._tight(self._whole(self._line))
 
-    def _take(self, line: str) -> str:
+    def _tight(self, shown: str) -> str:
+        text = self._space + shown
+        kept = text.rstrip()
+        self._space = text[len(kept) :]
+        if not self._begun:
+            kept = kept.lstrip("\n")
+            self._begun = bool(kept)
+        return re.sub(r"\n{3,}", "\n\n", kept)
+
+    def _whole(self, line: str) -> str:
         start = line.lstrip()
         if self._fence:
             if start.startswith(self._fence):
@@ -292,8 +327,7 @@ class Prose:
         if fence is None:
             return line[self._shown :] + "\n"
         closing = fence if fence in ("```", "~~~") else "</"
-        one_line = closing in start[len(fence) :]
-        self._fence = "" if one_line else closing
+        self._fence = "" if closing in start[len(fence) :] else closing
         return ""
 
 
@@ -342,7 +376,11 @@ def _summary(output: Rich) -> str:
 
 
 def _ending(cell: CellResult) -> str:
-    said = {"timeout": "the cell ran out of time", "interrupted": "the cell was interrupted", "died": "the kernel died"}
+    said = {
+        "timeout": "the cell ran out of time",
+        "interrupted": "the cell was interrupted",
+        "died": "the kernel died",
+    }
     ending = said.get(cell.status, "")
     lost = f"lost: {cell.lost}" if cell.lost else ""
     return "; ".join(part for part in (ending, lost) if part)
@@ -351,4 +389,3 @@ def _ending(cell: CellResult) -> str:
 def _tokens(usage: Usage) -> str:
     about = "about " if usage.estimated else ""
     return f"{about}{usage.prompt_tokens}+{usage.completion_tokens} tokens"
-
