@@ -31,7 +31,7 @@ $(INSTALLED): requirements.lock pyproject.toml
 	@touch $@
 
 engine: setup ## a container engine: the one that runs, or a private one
-	@$(BIN)/python -m sandbox.engine ensure > /dev/null
+	@$(BIN)/python -m sandbox engine ensure > /dev/null
 
 images: engine ## the sandbox images
 	@$(BIN)/codeact image build
@@ -59,7 +59,7 @@ bench: images ## times, beside their floors
 
 stop: setup ## end what the other commands started: the local model and the private engine
 	@$(BIN)/codeact model stop
-	@$(BIN)/python -m sandbox.engine stop
+	@$(BIN)/python -m sandbox engine stop
 
 lock: ## renew requirements.lock from pyproject.toml
 	@uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \

@@ -8,12 +8,12 @@ import signal
 import sys
 import traceback
 from collections.abc import Sequence
-from difflib import get_close_matches
 
 import click
 
 from codeact import __version__
 from codeact.commands.doctor import doctor
+from codeact.commands.group import Commands, meant
 from codeact.commands.image import image
 from codeact.commands.invocation import (
     ENDING,
@@ -30,19 +30,7 @@ from codeact.commands.invocation import (
 from codeact.commands.model import model
 from codeact.commands.runs import runs, show
 from codeact.commands.solve import solve
-from codeact.errors import CodeActError, UsageError
-
-
-class Commands(click.Group):
-    """A group whose unknown commands are met with the nearest known one."""
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        name = args[0]
-        if self.get_command(ctx, name) is None and not name.startswith("-"):
-            raise UsageError(f"{name!r}: no such command; {_meant(name, self.list_commands(ctx))}")
-        return super().resolve_command(ctx, args)
+from codeact.errors import CodeActError, Interrupted
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -73,10 +61,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         discard(1)
         code = 0
-    except (KeyboardInterrupt, click.Abort):
-        code = _fail(
-            invocation, "interrupted: the command was ended; start it again", INTERRUPTED, "interrupted"
-        )
+    except (Interrupted, click.Abort) as error:
+        code = _fail(invocation, str(error) or "interrupted", INTERRUPTED, "interrupted")
     except click.ClickException as error:
         code = _fail(invocation, _usage(error), USAGE)
     except Exception as error:  # noqa: BLE001 - the last line of defence: a line, not a traceback
@@ -112,17 +98,14 @@ def _usage(error: click.ClickException) -> str:
     match error:
         case click.NoSuchOption():
             known = [name for p in error.ctx.command.params for name in p.opts] if error.ctx else []
-            return f"{error.option_name}: no such option; {_meant(error.option_name, known) if known else help_hint}"
+            return f"{error.option_name}: no such option; {meant(error.option_name, known) if known else help_hint}"
         case click.MissingParameter() if error.param is not None:
             return f"{error.param.make_metavar(error.ctx) if error.ctx else error.param.name}: is missing; {help_hint}"
+        case click.BadParameter() if error.param is not None:
+            return f"{error.param.opts[-1]}: {error.message.rstrip('.')}; {help_hint}"
         case click.BadOptionUsage():
             return f"{error.option_name}: {error.message.rstrip('.')}; {help_hint}"
     return f"{error.message.rstrip('.')}; {help_hint}"
-
-
-def _meant(word: str, known: Sequence[str]) -> str:
-    close = get_close_matches(word, known, 1)
-    return f"did you mean {close[0]}?" if close else f"known are {', '.join(known)}"
 
 
 def _prepare_streams() -> None:

@@ -68,7 +68,9 @@ def _limit(name: str) -> Callable[[str], str]:
             Limits(**{name: text})
         except ValueError as error:
             reason = (
-                str(error) if str(error).startswith(repr(text)) else f"{text!r} is not a number; write for example 1"
+                str(error)
+                if str(error).startswith(repr(text))
+                else f"{text!r} is not a number; write for example 1"
             )
             raise ValueError(reason) from None
         return text

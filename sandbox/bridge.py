@@ -1,6 +1,6 @@
 """The host's end of the one stream into a sandbox. All that comes in is treated as hostile.
 
-A reader thread takes frames in and puts them where they are waited for: what belongs to the running cell into one queue,
+A reader thread takes frames in and puts them where they are waited for: what belongs to the running cell into one inbox,
 answers of the file operations into theirs, calls of host functions to their handler. When the stream ends it is opened
 again, and both ends send what the other has not got.
 """
@@ -11,16 +11,24 @@ import contextlib
 import queue
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 from sandbox.errors import ConnectionLost, ProtocolError, SandboxError
 from sandbox.guest import frames
 
-VERSION = 1
+VERSION = 2
+MAX_HEADER = 8 * 1024
 WINDOW = 16 * 1024 * 1024
 """Bytes under way to the sandbox at which `send` waits for the other end to catch up."""
-RECONNECTS = 3
+STALLED_SECONDS = 60.0
+MAX_QUEUED = 64 * 1024 * 1024
+"""Bytes that may wait in an inbox; no honest sandbox sends so much unasked."""
+FRAME_COST = 512
+PAUSES = (0.0, 0.2, 1.0, 3.0)
+"""Seconds before each attempt to open a stream again."""
+RECONNECTS = 5
+"""Streams in a row that may end without having carried anything."""
 WELCOME_SECONDS = 20.0
 
 Frame = frames.Frame
@@ -36,105 +44,145 @@ class ByteStream(Protocol):
     def close(self) -> None: ...
 
 
-class Bridge:
-    """Frames out with `send`, frames in through queues.
+class Inbox:
+    """Frames that wait to be taken, bounded in bytes. `put` may be called in a signal handler."""
 
-    `connect` opens the stream; `on_call` gets each call of a host function, on the reader's thread.
+    def __init__(self, max_bytes: int = MAX_QUEUED) -> None:
+        self._frames: queue.SimpleQueue[Frame] = queue.SimpleQueue()
+        self._left = max_bytes
+
+    def put(self, header: dict[str, Any], body: bytes = b"") -> None:
+        """Raises ProtocolError when there is no more room."""
+        self._left -= len(body) + FRAME_COST
+        if self._left < 0:
+            raise ProtocolError("the sandbox sent far more than was asked of it")
+        self._frames.put((header, body))
+
+    def get(self, timeout: float) -> Frame:
+        """The next frame, or queue.Empty after `timeout` seconds."""
+        header, body = self._frames.get(timeout=max(0.0, timeout))
+        self._left += len(body) + FRAME_COST
+        return header, body
+
+    def lose(self, reason: str) -> None:
+        """Puts the last frame that there will be: `{"op": "lost"}`."""
+        self._frames.put(({"op": "lost", "reason": reason}, b""))
+        self._left -= FRAME_COST
+
+
+class Bridge:
+    """Frames out with `send`, frames in through inboxes.
+
+    `connect` opens the stream: it raises OSError when that may succeed later, and a SandboxError when it never will.
+    `on_call` gets each call of a host function, on the reader's thread.
     """
 
-    def __init__(self, connect: Callable[[], ByteStream], on_call: Callable[[dict[str, Any], bytes], None]) -> None:
+    def __init__(
+        self,
+        connect: Callable[[], ByteStream],
+        on_call: Callable[[dict[str, Any], bytes], None],
+        *,
+        max_queued: int = MAX_QUEUED,
+    ) -> None:
         self._connect = connect
         self._on_call = on_call
-        self.events: queue.Queue[Frame] = queue.Queue()
-        """Frames about the kernel and its cells, and `{"op": "lost"}` as the last when the stream is gone for good."""
-        self._answers: dict[int, queue.Queue[Frame]] = {}
+        self.events = Inbox(max_queued)
+        """Frames about the kernel and its cells."""
+        self._answers: dict[int, Inbox] = {}
         self._sequencer = frames.Sequencer()
-        self._lock = threading.Lock()
-        self._progress = threading.Condition(self._lock)
+        self._progress = threading.Condition()
         self._stream: ByteStream | None = None
-        self._closed = False
+        self._decoder = frames.Decoder()
+        self._ended = threading.Event()
         self._lost: str | None = None
         self._thread = threading.Thread(target=self._read, name="sandbox-bridge", daemon=True)
 
     def open(self) -> None:
         """Connects and waits for the supervisor's welcome. Raises ConnectionLost or ProtocolError."""
-        self._shake_hands()
+        try:
+            self._shake_hands()
+        except OSError as error:
+            raise ConnectionLost(f"the stream into the sandbox broke: {error}") from error
         self._thread.start()
 
     def send(self, header: dict[str, Any], body: bytes = b"") -> None:
         """Sends one frame. Raises ConnectionLost when the sandbox cannot be reached any more."""
         with self._progress:
-            while self._sequencer.unacked_bytes > WINDOW and not self._lost and not self._closed:
-                if not self._progress.wait(timeout=60):
-                    raise ConnectionLost("the sandbox takes nothing in any more; it is to be started again")
-            if self._lost or self._closed:
-                raise ConnectionLost(self._lost or "the sandbox is closed")
-            frame = self._sequencer.wrap(header, body)
-            stream = self._stream
-            if stream is not None:
-                with contextlib.suppress(OSError):  # the reader notices, connects again, and it is sent then
-                    stream.write(frame)
+            while self._sequencer.unacked_bytes > WINDOW and self._lost is None:
+                if not self._progress.wait(STALLED_SECONDS):
+                    self._lose("the sandbox takes nothing in any more")
+            if self._lost is not None:
+                raise ConnectionLost(self._lost)
+            self._write(self._sequencer.wrap(header, body))
 
     @contextlib.contextmanager
-    def answers(self, number: int) -> Any:
-        """A queue for the answers to a file operation."""
-        answers = self._answers[number] = queue.Queue()
+    def answers(self, number: int) -> Iterator[Inbox]:
+        """An inbox for the answers to a file operation."""
+        inbox = self._answers[number] = Inbox(2 * MAX_QUEUED)
+        if self._lost is not None:
+            inbox.lose(self._lost)
         try:
-            yield answers
+            yield inbox
         finally:
             del self._answers[number]
 
     def close(self) -> None:
+        """Ends the stream. Who waits for something from it is told so."""
+        self._ended.set()
         with self._progress:
-            self._closed = True
-            stream, self._stream = self._stream, None
-            self._progress.notify_all()
-        if stream is not None:
-            stream.close()
+            self._lose("the sandbox was closed")
         if self._thread.is_alive() and self._thread is not threading.current_thread():
             self._thread.join(timeout=2)
+
+    def _write(self, data: bytes) -> None:
+        """Called with the lock held. What a broken stream did not take is sent again on the next one."""
+        if self._stream is not None:
+            try:
+                self._stream.write(data)
+            except OSError:
+                self._stream.close()  # a part of a frame may be out: nothing may follow it; the reader sees the end
 
     def _shake_hands(self) -> None:
         """Opens a stream, exchanges what has been received, and sends what got lost."""
         stream = self._connect()
-        decoder = frames.Decoder()
         try:
-            stream.write(frames.encode({"op": "hello", "received": self._sequencer.received}))
-            deadline = time.monotonic() + WELCOME_SECONDS
-            early: list[Frame] = []
-            while not early:
-                data = stream.read()
-                if not data or time.monotonic() > deadline:
-                    raise ConnectionLost("the supervisor in the sandbox does not answer")
-                early.extend(decoder.feed(data))
-            welcome, _ = early.pop(0)
-            if welcome.get("op") != "welcome" or welcome.get("version") != VERSION:
-                raise ProtocolError("the sandbox image is of another version; build it: `codeact image build`")
-            with self._lock:
-                again = self._sequencer.resume(welcome.get("received"))
-                self._decoder, self._stream = decoder, stream
-                if again:
-                    stream.write(again)
-        except frames.FrameError as error:
-            stream.close()
-            raise ProtocolError(f"the sandbox sent what is not a frame: {error}") from error
-        except OSError as error:
-            stream.close()
-            raise ConnectionLost(f"the stream into the sandbox broke: {error}") from error
-        except SandboxError:
+            early = self._greet(stream)
+        except BaseException:
             stream.close()
             raise
         for header, body in early:
             self._take(header, body)
 
+    def _greet(self, stream: ByteStream) -> list[Frame]:
+        decoder = frames.Decoder(max_header=MAX_HEADER)
+        stream.write(frames.encode({"op": "hello", "received": self._sequencer.received}))
+        deadline = time.monotonic() + WELCOME_SECONDS
+        early: list[Frame] = []
+        while not early:
+            data = stream.read()
+            if not data or time.monotonic() > deadline:
+                raise OSError("the supervisor in the sandbox does not answer")
+            early.extend(_decoded(decoder, data))
+        welcome, _ = early.pop(0)
+        if welcome.get("op") != "welcome" or welcome.get("version") != VERSION:
+            raise ProtocolError("the sandbox image is of another version; build it: `codeact image build`")
+        with self._progress:
+            if self._lost is not None:
+                raise ConnectionLost(self._lost)
+            again = self._sequencer.resume(welcome.get("received"))
+            self._decoder, self._stream = decoder, stream
+            self._write(again)
+        return early
+
     def _read(self) -> None:
-        failures = 0
-        while not self._closed:
+        silent = 0
+        while not self._ended.is_set():
             try:
-                failures = 0 if self._read_stream() else failures + 1
-                self._reconnect(failures)
-            except (ProtocolError, ConnectionLost) as error:
-                self._lose(str(error))
+                silent = 0 if self._read_stream() else silent + 1
+                self._reconnect(silent)
+            except (SandboxError, OSError) as error:
+                with self._progress:
+                    self._lose(str(error))
                 return
 
     def _read_stream(self) -> bool:
@@ -149,31 +197,37 @@ class Bridge:
             if not data:
                 return heard
             heard = True
-            try:
-                for header, body in self._decoder.feed(data):
-                    self._take(header, body)
-            except frames.FrameError as error:
-                raise ProtocolError(f"the sandbox sent what is not a frame: {error}") from error
+            for header, body in _decoded(self._decoder, data):
+                self._take(header, body)
         return heard
 
-    def _reconnect(self, failures: int) -> None:
-        with self._lock:
+    def _reconnect(self, silent: int) -> None:
+        with self._progress:
             stream, self._stream = self._stream, None
         if stream is not None:
             stream.close()
-        if self._closed:
-            return
-        if failures > RECONNECTS:
+        if silent > RECONNECTS:
             raise ConnectionLost("the stream into the sandbox ends as soon as it is opened")
-        self._shake_hands()
+        reason: OSError | None = None
+        for pause in PAUSES:
+            if self._ended.wait(pause):
+                return
+            try:
+                self._shake_hands()
+                return
+            except OSError as error:
+                reason = error
+        raise ConnectionLost(f"the stream into the sandbox could not be opened again: {reason}") from reason
 
     def _take(self, header: dict[str, Any], body: bytes) -> None:
         with self._progress:
-            fresh = self._sequencer.accept(header, body)
+            try:
+                fresh = self._sequencer.accept(header, body)
+            except frames.FrameError as error:
+                raise ProtocolError(f"the sandbox sent a frame out of its turn: {error}") from error
             ack = self._sequencer.ack()
-            if ack is not None and self._stream is not None:
-                with contextlib.suppress(OSError):
-                    self._stream.write(ack)
+            if ack is not None:
+                self._write(ack)
             self._progress.notify_all()
         if not fresh:
             return
@@ -182,22 +236,30 @@ class Bridge:
                 self._on_call(header, body)
             case "file":
                 number = header.get("file")
-                waiting = self._answers.get(number) if type(number) is int else None
-                if waiting is not None:
-                    waiting.put((header, body))
+                inbox = self._answers.get(number) if type(number) is int else None
+                if inbox is not None:
+                    inbox.put(header, body)
             case "ack":
                 pass
             case _:
-                self.events.put((header, body))
+                self.events.put(header, body)
 
     def _lose(self, reason: str) -> None:
-        with self._progress:
-            self._lost = reason
-            stream, self._stream = self._stream, None
-            self._progress.notify_all()
+        """Called with the lock held; the first reason stays."""
+        if self._lost is not None:
+            return
+        self._lost = reason
+        stream, self._stream = self._stream, None
         if stream is not None:
             stream.close()
-        lost: Frame = ({"op": "lost", "reason": reason}, b"")
-        self.events.put(lost)
-        for waiting in list(self._answers.values()):
-            waiting.put(lost)
+        self._progress.notify_all()
+        self.events.lose(reason)
+        for inbox in list(self._answers.values()):
+            inbox.lose(reason)
+
+
+def _decoded(decoder: frames.Decoder, data: bytes) -> Iterator[Frame]:
+    try:
+        yield from decoder.feed(data)
+    except frames.FrameError as error:
+        raise ProtocolError(f"the sandbox sent what is not a frame: {error}") from error

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import argparse
 import os
-import socket
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,9 +21,11 @@ from docker.errors import DockerException
 
 from sandbox.errors import EngineError, EngineNotFound, EnginePermission, SandboxError
 from sandbox.private_engine import Places, start_private, stop_private
+from sandbox.probe import PROBE_SECONDS, Silence, ping
 
-PROBE_SECONDS = 3.0
+_UNIX = "unix://"
 REQUEST_SECONDS = 60.0
+SYSTEM_SOCKET = Path("/var/run/docker.sock")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,17 +37,13 @@ class Engine:
     tls: Any = field(default=None, repr=False)
 
     def client(self, timeout: float = REQUEST_SECONDS) -> docker.DockerClient:
-        """A new client; the caller closes it. `timeout` is in seconds, for one request. Raises DockerException."""
-        return docker.DockerClient(base_url=self.url, tls=self.tls or False, timeout=timeout)
-
-
-@dataclass(frozen=True, slots=True)
-class _Silence:
-    """Why nothing answers at a place: `denied`, `silent` (there, but no answer) or `absent`."""
-
-    kind: str
-    where: str
-    reason: str
+        """A new client; the caller closes it. `timeout` is in seconds, for one request. Raises EngineError."""
+        try:
+            return docker.DockerClient(base_url=self.url, tls=self.tls or False, timeout=timeout)
+        except (DockerException, OSError, ValueError) as error:
+            raise EngineError(
+                f"the container engine at {self.url} does not answer: {_root(error)}"
+            ) from error
 
 
 def find_engine() -> Engine:
@@ -99,13 +97,13 @@ def stop_engine() -> bool:
 def _candidates() -> Iterator[Engine]:
     try:
         context = ContextAPI.kwargs_from_context()
-    except DockerException as error:
+    except Exception as error:  # noqa: BLE001 - the library raises no narrower class for a broken file
         raise EngineNotFound(
             f"the current Docker context cannot be read ({error}): see `docker context ls`"
         ) from None
     if "base_url" in context:
         yield _named(context)
-    yield _unix(Path("/var/run/docker.sock"))
+    yield _unix(SYSTEM_SOCKET)
     if runtime := os.environ.get("XDG_RUNTIME_DIR"):
         yield _unix(Path(runtime, "docker.sock"))
     yield _unix(Path.home() / ".docker" / "run" / "docker.sock")
@@ -116,63 +114,44 @@ def _candidates() -> Iterator[Engine]:
 
 def _named(settings: Mapping[str, Any]) -> Engine:
     url = str(settings["base_url"]).removeprefix("http+")
-    return Engine(url, url.startswith("unix://"), settings.get("tls"))
+    return Engine(url, url.startswith(_UNIX), settings.get("tls"))
 
 
 def _unix(path: Path) -> Engine:
-    return Engine(f"unix://{path}", local=True)
+    return Engine(f"{_UNIX}{path}", local=True)
 
 
-def _probe(candidate: Engine) -> Engine | _Silence:
+def _probe(candidate: Engine) -> Engine | Silence:
     if candidate.local:
-        silence = _knock(Path(candidate.url.removeprefix("unix://")))
-        if silence:
-            return silence
+        return ping(Path(candidate.url.removeprefix(_UNIX))) or candidate
     try:
-        client = candidate.client(PROBE_SECONDS)
-    except (DockerException, OSError, ValueError) as error:
-        return _Silence("silent", candidate.url, _short(error))
-    try:
-        client.ping()
-    except (DockerException, OSError) as error:
-        return _Silence("silent", candidate.url, _short(error))
-    finally:
-        client.close()
+        with closing(candidate.client(PROBE_SECONDS)) as client:
+            client.ping()
+    except (EngineError, DockerException, OSError) as error:
+        return Silence("mute", candidate.url, _root(error))
     return candidate
 
 
-def _knock(path: Path) -> _Silence | None:
-    """Connects and hangs up: the client library wraps errors so deep that a refusal looks like an absence."""
-    with socket.socket(socket.AF_UNIX) as knocking:
-        knocking.settimeout(PROBE_SECONDS)
-        try:
-            knocking.connect(str(path))
-        except PermissionError:
-            return _Silence("denied", str(path), "permission denied")
-        except (FileNotFoundError, NotADirectoryError):
-            return _Silence("absent", str(path), "no such socket")
-        except OSError as error:
-            return _Silence("silent", str(path), error.strerror or str(error))
-    return None
-
-
-def _short(error: Exception) -> str:
+def _root(error: BaseException) -> str:
+    """The error at the root: those around it repeat it with addresses of objects."""
+    while inner := error.__cause__ or error.__context__:
+        error = inner
     return " ".join(str(error).split())[:200]
 
 
-def _permission(silence: _Silence) -> EnginePermission:
+def _permission(silence: Silence) -> EnginePermission:
     return EnginePermission(
         f"the container engine at {silence.where} refuses this user: "
         "run `sudo usermod -aG docker $USER` and log in again, or set DOCKER_HOST to an engine of yours"
     )
 
 
-def _not_found(silences: list[_Silence]) -> EngineError:
+def _not_found(silences: list[Silence]) -> EngineError:
     for silence in silences:
         if silence.kind == "denied":
             return _permission(silence)
     for silence in silences:
-        if silence.kind == "silent":
+        if silence.kind == "mute":
             return EngineNotFound(
                 f"{silence.where} is there, but no container engine answers ({silence.reason}): "
                 "start Docker, or run `make engine`"

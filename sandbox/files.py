@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import os
+import json
 import queue
-import tempfile
+import secrets
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from sandbox.bridge import Bridge, Frame
+from sandbox.bridge import Bridge, Frame, Inbox
 from sandbox.errors import ConnectionLost, FileError
 from sandbox.guest import frames
 from sandbox.text import clean
@@ -38,7 +38,7 @@ class Files:
                 while piece := source.read(frames.CHUNK):
                     self._send(number, "write", piece)
                     with contextlib.suppress(queue.Empty):  # only a failure is told before the end
-                        self._check(answers.get_nowait(), path)
+                        self._check(answers.get(0), path)
                 self._send(number, "finish")
             except OSError as error:
                 self._send(number, "abandon")
@@ -47,32 +47,28 @@ class Files:
 
     def get(self, path: str, target: BinaryIO) -> int:
         """Copies a file of the workspace into `target`; its size in bytes. Raises FileError."""
-        size = 0
-        for piece in self._read(path):
-            size += len(piece)
-            if size > self._max_size:
-                raise FileError(f"{path}: is larger than {self._max_size} bytes")
-            target.write(piece)
-        return size
+        number = next(self._numbers)
+        with self._bridge.answers(number) as answers:
+            self._send(number, "get", path=path)
+            header, _ = self._wait(answers, path)
+            try:
+                return self._copy(number, answers, path, header.get("size"), target)
+            finally:
+                with contextlib.suppress(ConnectionLost):
+                    self._send(number, "close")
 
     def get_to(self, path: str, target: Path) -> int:
         """Copies a file of the workspace to a path of the host, whole or not at all; its size in bytes."""
+        temporary = target.parent / f".{secrets.token_hex(8)}.incoming"
         try:
-            descriptor, temporary = tempfile.mkstemp(prefix=f".{target.name[:50]}.", dir=target.parent)
-        except OSError as error:
-            raise FileError(f"{target}: cannot be written: {error.strerror}") from error
-        try:
-            with os.fdopen(descriptor, "wb") as file:
+            with temporary.open("xb") as file:
                 size = self.get(path, file)
-            mask = os.umask(0)
-            os.umask(mask)
-            Path(temporary).chmod(0o666 & ~mask)
-            Path(temporary).replace(target)
+            temporary.replace(target)
         except OSError as error:
-            raise FileError(f"{target}: cannot be written: {error.strerror}; nothing was left there") from error
+            raise FileError(f"{target}: cannot be written, and was not: {error.strerror}") from error
         finally:
-            with contextlib.suppress(FileNotFoundError):
-                Path(temporary).unlink()
+            with contextlib.suppress(OSError):
+                temporary.unlink()
         return size
 
     def list(self, path: str = "") -> tuple[FileInfo, ...]:
@@ -80,32 +76,35 @@ class Files:
         number = next(self._numbers)
         with self._bridge.answers(number) as answers:
             self._send(number, "list", path=path)
-            header, _ = self._wait(answers, path or "/workspace")
-        entries = header.get("entries")
-        return tuple(_entries(entries)) if isinstance(entries, list) else ()
+            _, body = self._wait(answers, path or "/workspace")
+        try:
+            entries = json.loads(body)
+        except (ValueError, RecursionError):
+            entries = None
+        if not isinstance(entries, list):
+            raise FileError(f"{path or '/workspace'}: the sandbox sent what is not a listing")
+        return tuple(_entries(entries))
 
-    def _read(self, path: str) -> Iterator[bytes]:
-        number = next(self._numbers)
-        with self._bridge.answers(number) as answers:
-            self._send(number, "get", path=path)
-            self._wait(answers, path)
-            try:
-                while True:
-                    self._send(number, "read")
-                    _, piece = self._wait(answers, path)
-                    if not piece:
-                        return
-                    yield piece
-            finally:
-                with contextlib.suppress(ConnectionLost):
-                    self._send(number, "close")
+    def _copy(self, number: int, answers: Inbox, path: str, size: object, target: BinaryIO) -> int:
+        if type(size) is not int or size > self._max_size:
+            raise FileError(f"{path}: is larger than {self._max_size} bytes")
+        copied = 0
+        while True:
+            self._send(number, "read")
+            _, piece = self._wait(answers, path)
+            copied += len(piece)
+            if copied > size or (not piece and copied < size):
+                raise FileError(f"{path}: changed while it was read; copy it when nothing writes it")
+            if not piece:
+                return copied
+            target.write(piece)
 
     def _send(self, number: int, do: str, body: bytes = b"", **fields: Any) -> None:
         self._bridge.send({"op": "file", "file": number, "do": do, **fields}, body)
 
-    def _wait(self, answers: queue.Queue[Frame], path: str) -> Frame:
+    def _wait(self, answers: Inbox, path: str) -> Frame:
         try:
-            frame = answers.get(timeout=PATIENCE)
+            frame = answers.get(PATIENCE)
         except queue.Empty:
             raise FileError(f"{path}: the sandbox does not answer") from None
         return self._check(frame, path)

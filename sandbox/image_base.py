@@ -18,6 +18,7 @@ from docker.errors import APIError, DockerException, ImageNotFound
 
 from sandbox.errors import ImageError
 from sandbox.packages import install_packages
+from sandbox.run_once import run_once
 from sandbox.wheels import Target
 
 REGISTRY_BASE = "python:3.12-slim"
@@ -60,26 +61,17 @@ def base_target(client: docker.DockerClient, reference: str, recipe: Path) -> Ta
     """Asks the Python of a base image what it is. Raises ImageError where there is none."""
     script = (recipe / "markers.py").read_text("utf-8")
     try:
-        output = client.containers.run(
-            reference,
-            ["python3", "-c", script],
-            network_mode="none",
-            remove=True,
-            labels={"codeact.owner": "build"},
-        )
-        return Target(json.loads(output))
-    except (DockerException, ValueError) as error:
+        return Target(json.loads(run_once(client, reference, ["python3", "-c", script])))
+    except (DockerException, OSError, ValueError) as error:
         raise ImageError(
             f"base image {reference!r} runs no python3: {_one_line(error)}: use another --base"
         ) from None
 
 
 def remove_older(client: docker.DockerClient, name: str, keep: set[str]) -> None:
-    """Removes our images of that name but those in `keep` (ids) and those that a container uses."""
+    """Removes our images of that name but those tagged as in `keep`, and those that a container uses."""
     for image in client.images.list(filters={"label": f"codeact.image={name}"}):
-        if image.id in keep:
-            continue
-        for tag in image.tags:
+        for tag in set(image.tags) - keep:
             with suppress(APIError):  # a container uses it: a later build removes it
                 client.images.remove(tag)
 
@@ -96,7 +88,7 @@ def _pull(client: docker.DockerClient, reference: str) -> str | None:
     """Pulls, and returns why it failed or None. The engine keeps what it has when the registry falls silent."""
     usual, client.api.timeout = client.api.timeout, PULL_SILENCE
     try:
-        repository, tag = _split(reference)
+        repository, tag = split_reference(reference)
         for line in client.api.pull(repository, tag=tag, stream=True, decode=True):
             if "error" in line:
                 return str(line["error"])
@@ -107,7 +99,7 @@ def _pull(client: docker.DockerClient, reference: str) -> str | None:
     return None
 
 
-def _split(reference: str) -> tuple[str, str | None]:
+def split_reference(reference: str) -> tuple[str, str | None]:
     """`name:tag` → both; the tag of a digest or an untagged reference is None or `latest`."""
     if "@" in reference:
         return reference, None
@@ -149,7 +141,7 @@ def _debian(client: docker.DockerClient, recipe: Path, on_progress: Callable[[st
             )
     if not _present(client, reference):
         raise ImageError(f"the engine did not take the Debian base {reference}: look at the engine's log")
-    remove_older(client, "base", keep={client.images.get(reference).id})
+    remove_older(client, "base", keep={reference})
     return reference
 
 

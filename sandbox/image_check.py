@@ -23,7 +23,9 @@ class Check(NamedTuple):
 
 def check_facts(facts: Mapping[str, Any], packages: Mapping[str, str]) -> list[Check]:
     """`packages` is name → version as locked for the image's Python."""
-    installed: dict[str, str] = {canonicalize_name(name): version for name, version in facts["packages"].items()}
+    installed: dict[str, str] = {
+        canonicalize_name(name): version for name, version in facts["packages"].items()
+    }
     differing = sorted(
         f"{name} {installed.get(name, 'missing')} (locked: {packages.get(name, 'not')})"
         for name in {*installed, *packages}

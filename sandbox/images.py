@@ -8,23 +8,26 @@ downloaded on the host before.
 from __future__ import annotations
 
 import argparse
+import fcntl
 import hashlib
 import json
 import sys
-from collections.abc import Callable, Mapping
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import docker
-from docker.errors import APIError, DockerException
+from docker.errors import DockerException
 from docker.errors import ImageNotFound as NoSuchImage
+from platformdirs import user_cache_path
 
 from sandbox.build_context import pack
 from sandbox.engine import find_engine
 from sandbox.errors import ImageError, ImageNotFound, SandboxError
 from sandbox.image_base import base_kind, base_target, choose_base, remove_older
 from sandbox.image_check import Check, check_facts
+from sandbox.run_once import run_once
 from sandbox.types import ImageInfo
 from sandbox.wheels import fetch, read_lock
 
@@ -55,7 +58,8 @@ def image_names() -> list[str]:
 
 def image_tag(name: str) -> str:
     """`codeact/NAME:HASH`, the hash of all that the image is made of. Raises ImageError for an unknown name."""
-    return f"{REPOSITORY}/{name}:{_digest({**_environment_parts(name), **_guest_parts()})}"
+    parts = {"environment": environment_tag(name).encode(), **_guest_parts()}
+    return f"{REPOSITORY}/{name}:{_digest(parts)}"
 
 
 def environment_tag(name: str) -> str:
@@ -87,16 +91,39 @@ def build(
 
     `base` is `debian`, an image reference, or None for what can be had. Raises ImageError.
     """
+    if ready := _ready(client, name, base):
+        return ready
+    with _one_build(on_progress):
+        return _ready(client, name, base) or _build(client, name, base, on_progress)
+
+
+@contextmanager
+def _one_build(on_progress: Progress) -> Iterator[None]:
+    """One build at a time for each user: a second one then finds the work done, and no one's leftovers are taken away."""
+    folder = user_cache_path("codeact")
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "build.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            on_progress("waiting for another build to end")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _ready(client: docker.DockerClient, name: str, base: str | None) -> ImageInfo | None:
     image = _get(client, image_tag(name))
-    if image and base in (None, image.labels.get("codeact.base")):
-        return _info(name, image)
+    return _info(name, image) if image and base in (None, image.labels.get("codeact.base")) else None
+
+
+def _build(client: docker.DockerClient, name: str, base: str | None, on_progress: Progress) -> ImageInfo:
     environment = _get(client, environment_tag(name))
     if not environment or base not in (None, environment.labels.get("codeact.base")):
         environment = _build_environment(client, name, base, on_progress)
     on_progress(f"{name}: adding the guest code")
     arguments = {"ENVIRONMENT": environment_tag(name)}
     image = _run_build(client, image_tag(name), _guest_parts(), arguments, {"codeact.layer": "guest"})
-    remove_older(client, name, keep={image.id, environment.id})
+    remove_older(client, name, keep={image_tag(name), environment_tag(name)})
     on_progress(f"{name}: built {image_tag(name)}")
     return _info(name, image)
 
@@ -151,7 +178,7 @@ def _run_build(
                 output += line.get("stream", "")
                 if "error" in line:
                     raise ImageError(_failure(tag, output, line["error"]))
-        except APIError as error:
+        except (DockerException, OSError) as error:
             raise ImageError(_failure(tag, output, str(error))) from None
     return client.images.get(tag)
 
@@ -208,18 +235,16 @@ def verify(client: docker.DockerClient, name: str) -> list[Check]:
     image = find(client, name)
     script = (images_folder() / "base" / "facts.py").read_text("utf-8")
     try:
-        output = client.containers.run(
+        output = run_once(
+            client,
             image.tag,
             ["python", "-c", script],
             user="10002:10001",
-            network_mode="none",
             read_only=True,
             tmpfs={"/tmp": "size=64m,mode=1777"},  # noqa: S108 - inside the container
-            remove=True,
-            stderr=True,
         )
         return check_facts(json.loads(output.splitlines()[-1]), image.packages)
-    except (DockerException, ValueError, IndexError) as error:
+    except (DockerException, OSError, ValueError, IndexError) as error:
         raise ImageError(f"image {name!r} does not run: {error}: build it again") from None
 
 

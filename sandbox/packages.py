@@ -33,6 +33,16 @@ def as_root(command: Sequence[str]) -> list[str]:
     return list(command) if os.geteuid() == 0 else ["sudo", *command]
 
 
+def gain_root(purpose: str) -> None:
+    """Makes sure that `as_root` works; sudo may ask for a password. Raises SandboxError where it refuses."""
+    if os.geteuid() == 0:
+        return
+    if not shutil.which("sudo") or subprocess.run(["sudo", "-v"], check=False).returncode:
+        raise SandboxError(
+            f"{purpose} needs root, and sudo is missing or refuses: start Docker, or set DOCKER_HOST"
+        )
+
+
 def install_packages(
     programs: Mapping[str, str],
     on_progress: Callable[[str], None],
@@ -53,6 +63,7 @@ def install_packages(
             f"{names} is not installed, and there is no apt-get to install it: install {names}"
         )
     on_progress(f"installing {names} with apt-get" + (f" ({note})" if note else ""))
+    gain_root(f"the installation of {names}")
     packages = [*missing, *extra]
     problem = _apt("install", *packages) and (_apt("update") or _apt("install", *packages))
     if problem:

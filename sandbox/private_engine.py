@@ -9,7 +9,6 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
-import shutil
 import signal
 import stat
 import subprocess
@@ -19,12 +18,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import docker
-from docker.errors import DockerException
 from platformdirs import user_cache_path
 
 from sandbox.errors import EngineError
-from sandbox.packages import as_root, find_program, install_packages
+from sandbox.packages import as_root, find_program, gain_root, install_packages
+from sandbox.probe import ping
 from sandbox.processes import descendants, processes_naming
 
 START_SECONDS = 60.0
@@ -78,7 +76,7 @@ def start_private(places: Places, on_progress: Callable[[str], None]) -> None:
     _make_private(places.home)
     with _locked(places):
         _make_private(places.run)
-        if _daemon(places) is not None and _answers(places):
+        if _daemon(places) is not None and ping(places.socket) is None:
             return
         install_packages(
             {"dockerd": "docker.io"},
@@ -86,6 +84,7 @@ def start_private(places: Places, on_progress: Callable[[str], None]) -> None:
             note="its service is not started; a private daemon is, without one",
         )
         _sweep(places)
+        gain_root("a private container engine")
         on_progress(f"starting a private container engine in {places.home}")
         _launch(places)
 
@@ -128,64 +127,57 @@ def _daemon(places: Places) -> int | None:
         command = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
     except (OSError, ValueError):
         return None
-    return pid if os.fsencode(places.data) in command else None
-
-
-def _answers(places: Places) -> bool:
-    try:
-        client = docker.DockerClient(base_url=f"unix://{places.socket}", timeout=3)
-    except DockerException:
-        return False
-    client.close()
-    return True
+    return pid if os.fsencode(_data_option(places)) in command else None
 
 
 def _launch(places: Places) -> None:
     command = [find_program("dockerd") or "dockerd", *_options(places)]
-    if os.geteuid() != 0:
-        _ask_for_sudo()
-        command = ["sudo", "-n", "setsid", "--wait", *command]
     with places.log.open("wb") as log:
-        daemon = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/", start_new_session=True
-        )
-    if not _wait(lambda: daemon.poll() is not None or _answers(places), START_SECONDS):
-        raise EngineError(
-            f"the private engine did not answer within {START_SECONDS:.0f} s: {_last_words(places)}"
-        )
+        if os.geteuid() == 0:
+            daemon = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            )
+        else:
+            # sudo knows by the terminal whom it has asked already, so only what it starts may leave the terminal
+            command = ["sudo", "-n", "setsid", "--wait", *command]
+            daemon = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, process_group=0
+            )
+    _wait(lambda: daemon.poll() is not None or ping(places.socket) is None, START_SECONDS)
     if daemon.poll() is not None:
         raise EngineError(f"the private engine ended at once: {_last_words(places)}")
-    daemon.returncode = (
-        0  # it outlives this process: without this, Python warns that a child was not waited for
-    )
+    if ping(places.socket) is not None:
+        _sweep(places)
+        daemon.wait()
+        raise EngineError(
+            f"the private engine gave no answer in {START_SECONDS:.0f} s: {_last_words(places)}"
+        )
+    # it outlives this process: without this, Python warns that a child was not waited for
+    daemon.returncode = 0
 
 
 def _options(places: Places) -> list[str]:
     name = f"codeact-{hashlib.sha256(os.fsencode(places.home)).hexdigest()[:12]}"
     return [
-        *(
-            "--data-root",
-            str(places.data),
-            "--exec-root",
-            str(places.exec_root),
-            "--pidfile",
-            str(places.pid_file),
-        ),
-        *("--host", f"unix://{places.socket}", "--group", str(os.getgid()), "--log-level", "warn"),
-        *("--iptables=false", "--ip6tables=false", "--bridge=none", "--ip-forward=false", "--ip-masq=false"),
+        _data_option(places),
+        f"--exec-root={places.exec_root}",
+        f"--pidfile={places.pid_file}",
+        f"--host=unix://{places.socket}",
+        f"--group={os.getgid()}",
+        "--log-level=warn",
+        "--iptables=false",
+        "--ip6tables=false",
+        "--bridge=none",
+        "--ip-forward=false",
+        "--ip-masq=false",
         # a containerd of the machine is shared by all daemons that find it: keep apart from theirs
-        *("--containerd-namespace", name, "--containerd-plugins-namespace", f"{name}-plugins"),
+        f"--containerd-namespace={name}",
+        f"--containerd-plugins-namespace={name}-plugins",
     ]
 
 
-def _ask_for_sudo() -> None:
-    """Lets sudo ask for a password while there is a terminal to ask on."""
-    if not shutil.which("sudo"):
-        raise EngineError(
-            "a private engine needs root, and there is no sudo: start Docker, or set DOCKER_HOST"
-        )
-    if subprocess.run(["sudo", "-v"], check=False).returncode:
-        raise EngineError("a private engine needs root, and sudo refuses: start Docker, or set DOCKER_HOST")
+def _data_option(places: Places) -> str:
+    return f"--data-root={places.data}"
 
 
 def _last_words(places: Places) -> str:

@@ -8,23 +8,27 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Generator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from sandbox import images
 from sandbox.backends import Backend
 from sandbox.backends.docker import DockerBackend
-from sandbox.bridge import Bridge
-from sandbox.cells import CellRun
+from sandbox.bridge import MAX_QUEUED, Bridge
+from sandbox.cells import LOST_VARIABLES, CellRun, death, late
 from sandbox.engine import find_engine
 from sandbox.errors import FileError, SandboxClosed, SandboxError, StartError
 from sandbox.files import Files
 from sandbox.hostcalls import HostCalls, HostFunction
-from sandbox.types import CellResult, FileInfo, Limits, Output
+from sandbox.types import CellResult, FileInfo, Limits, Notice, Output
+from sandbox.types import size_text as size_text
 
 START_SECONDS = 60.0
 KILL_ALL = ("-c", "import os; os.kill(-1, 9)")
+ATTEMPTS = 2
+"""How often a cell is sent when its kernel is found dead before it has begun."""
 WARDEN = ("-m", "sandbox_guest.warden")
 
 
@@ -83,6 +87,8 @@ class Sandbox:
             raise SandboxClosed("this sandbox is closed; make a new one")
         try:
             self._start()
+            if self._closed:  # by another thread, in the meantime
+                raise SandboxClosed("this sandbox was closed while it started")
         except BaseException:
             self._tear_down()
             raise
@@ -97,7 +103,8 @@ class Sandbox:
         self._backend = backend
         backend.start()
         self._calls = HostCalls(self._functions)
-        self._bridge = self._calls.bridge = Bridge(backend.connect, self._calls.take)
+        max_queued = MAX_QUEUED + 2 * int(self.limits.output)
+        self._bridge = self._calls.bridge = Bridge(backend.connect, self._calls.take, max_queued=max_queued)
         self._files = Files(self._bridge, int(self.limits.disk))
         failures: list[BaseException] = []
         warden = threading.Thread(target=self._start_warden, args=(backend, failures), daemon=True)
@@ -122,7 +129,7 @@ class Sandbox:
         bridge = self._connected()
         while not self._kernel_up:
             try:
-                header, _ = bridge.events.get(timeout=max(0.0, deadline - time.monotonic()))
+                header, _ = bridge.events.get(deadline - time.monotonic())
             except queue.Empty:
                 raise StartError(f"the kernel did not come up within {START_SECONDS:g} seconds") from None
             match header.get("op"):
@@ -143,12 +150,14 @@ class Sandbox:
         backend, self._backend = self._backend, None
         calls, self._calls = self._calls, None
         self._kernel_up = False
-        if calls is not None:
-            calls.close()
-        if bridge is not None:
-            bridge.close()
-        if backend is not None:
-            backend.stop()
+        try:
+            if calls is not None:
+                calls.close()
+            if bridge is not None:
+                bridge.close()
+        finally:
+            if backend is not None:
+                _stop(backend)
 
     # -- cells ---------------------------------------------------------------------------------------------------
 
@@ -171,51 +180,103 @@ class Sandbox:
 
         A kernel that is gone is started afresh first, and the result says what was lost when it went.
         """
+        said: list[Output] = []
+        lost: str | None = None
         with self._running:
-            bridge = self._alive()
-            self._cell += 1
-            cell = CellRun(
-                bridge,
-                self._cell,
-                timeout=self.timeout if timeout is None else timeout,
-                rescue=self._kill_agent,
-                memory_limit=size_text(int(self.limits.memory)),
-            )
-            result = yield from cell.stream(code, int(self.limits.output))
-            if result.lost is not None:
+            for attempt in range(ATTEMPTS):
+                news, lost_now = self._ready()
+                lost = lost_now or lost
+                yield from news
+                cell = self._next_cell([*said, *news], self.timeout if timeout is None else timeout)
+                result = yield from self._stream(cell, code)
+                lost = result.lost or lost
+                said = list(result.outputs)
+                if result.status != "refused" or not cell.kernel_gone or attempt == ATTEMPTS - 1:
+                    break
+        return replace(result, lost=lost)
+
+    def _next_cell(self, said: list[Output], timeout: float) -> CellRun:
+        assert self._calls is not None
+        self._cell += 1
+        return CellRun(
+            self._connected(),
+            self._cell,
+            timeout=timeout,
+            rescue=self._kill_agent,
+            waited=self._calls.waited,
+            memory_limit=int(self.limits.memory),
+            outputs=said,
+        )
+
+    def _stream(self, cell: CellRun, code: str) -> Generator[Output, None, CellResult]:
+        try:
+            return (yield from cell.stream(code, int(self.limits.output)))
+        finally:
+            if cell.status is None or cell.kernel_gone:  # None: not even waited for, after a second Ctrl-C
                 self._kernel_up = False
-                if result.lost.startswith("everything"):
-                    self._tear_down()
-            return result
+            if cell.sandbox_gone:
+                self._tear_down()
 
     def interrupt(self) -> None:
         """Interrupts the cell that runs now, if one does. May be called from any thread, and from a signal handler."""
         bridge = self._bridge
         if bridge is not None:
-            bridge.events.put(({"op": "interrupt", "cell": self._cell}, b""))
+            bridge.events.put({"op": "interrupt", "cell": self._cell})
 
     def restart(self) -> None:
         """A fresh kernel: variables and background processes are gone, files stay."""
         with self._running:
             self._kernel_up = False
-            self._alive()
+            self._ready()
 
-    def _alive(self) -> Bridge:
-        """The bridge, with a kernel that can run a cell behind it."""
+    def _ready(self) -> tuple[list[Output], str | None]:
+        """Sees to it that a kernel can run a cell: what there is to say of the time since the last one, and what was lost."""
         if self._closed:
             raise SandboxClosed("this sandbox is closed; make a new one")
-        if self._bridge is None or self._backend is None:
+        if self._backend is None:
             self.start()
-        elif not self._kernel_up:
-            self._kill_agent()
-            self._bridge.send({"op": "kernel"})
-            self._backend.run_as_agent(WARDEN)
-            self._await_kernel()
-        return self._connected()
+            return [], None
+        said, lost = self._settle()
+        if lost is None or lost == LOST_VARIABLES:
+            if self._kernel_up:
+                return said, lost
+            try:
+                self._restart_kernel(self._backend)
+                return said, lost
+            except SandboxError as error:
+                lost = f"everything: {error}"
+        self._tear_down()
+        self.start()
+        said.append(Notice("the sandbox was started afresh: variables and files that were in it are gone"))
+        return said, lost
+
+    def _settle(self) -> tuple[list[Output], str | None]:
+        """Takes what came since the last cell."""
+        said: list[Output] = []
+        lost: str | None = None
+        with contextlib.suppress(queue.Empty):
+            while True:
+                header, body = self._connected().events.get(0)
+                match header.get("op"):
+                    case "late":
+                        said += late(body)
+                    case "kernel_died":
+                        if self._kernel_up:
+                            said.append(Notice(death(header, int(self.limits.memory))))
+                            lost = LOST_VARIABLES
+                        self._kernel_up = False
+                    case "lost":
+                        return said, f"everything: {header.get('reason')}"
+        return said, lost
+
+    def _restart_kernel(self, backend: Backend) -> None:
+        self._connected().send({"op": "kernel"})
+        backend.run_as_agent(WARDEN)
+        self._await_kernel()
 
     def _kill_agent(self) -> None:
         if self._backend is not None:
-            self._backend.run_as_agent(KILL_ALL)
+            self._backend.run_as_agent(KILL_ALL, wait=True)
 
     def _connected(self) -> Bridge:
         if self._bridge is None:
@@ -232,6 +293,8 @@ class Sandbox:
                 for file in sorted(p for p in source.rglob("*") if p.is_file()):
                     self.put(file, f"{path.rstrip('/')}/{file.relative_to(source).as_posix()}")
                 return
+            if source.exists() and not source.is_file():
+                raise FileError(f"{source}: is neither a file nor a folder")
             with source.open("rb") as file_object:
                 self._transfers().put(file_object, path, mode=0o444 if _is_input(path) else 0o664)
         except OSError as error:
@@ -271,10 +334,9 @@ def _is_input(path: str) -> bool:
     return path.removeprefix("/workspace/").startswith("data/")
 
 
-def size_text(size: float) -> str:
-    """Bytes as people read them: `1.5 GiB`."""
-    for unit in ("bytes", "KiB", "MiB", "GiB"):
-        if size < 1024 or unit == "GiB":
-            return f"{size:.3g} {unit}"
-        size /= 1024
-    raise AssertionError
+def _stop(backend: Backend) -> None:
+    try:
+        backend.stop()
+    except BaseException:  # Ctrl-C: once more, for a sandbox that is left would go on for a while
+        backend.stop()
+        raise

@@ -10,12 +10,16 @@ _SEQUENCES = re.compile(
 )
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _OVERWRITTEN = re.compile(r"[^\n]*\r(?=[^\n])")
+_UNFINISHED = re.compile(r"(?:\x1b(?:\[[0-?]*[ -/]*|[\]PX^_][^\x07\x1b]*\x1b?|[ -/]*)|\x9b[0-?]*[ -/]*)\Z")
+MAX_HELD = 4096
 
 
 def clean(value: object) -> str:
-    """A value that should be text, as text that may be shown anywhere. A line that was overwritten by carriage
-    returns (a progress bar) keeps its last state."""
-    text = value if isinstance(value, str) else "" if value is None else str(value)[:1000]
+    """A value that should be text, as text that may be shown anywhere; empty for what is not text.
+
+    A line that was overwritten by carriage returns (a progress bar) keeps its last state.
+    """
+    text = value if isinstance(value, str) else ""
     if not text.isprintable():
         text = _SEQUENCES.sub("", text).replace("\r\n", "\n")
         text = _OVERWRITTEN.sub("", text)
@@ -26,3 +30,30 @@ def clean(value: object) -> str:
 def clean_error(value: object) -> str:
     """An exception's class name: one short word."""
     return re.sub(r"[^\w.]", "", clean(value))[:100]
+
+
+class TextCleaner:
+    """Cleans text that comes in pieces, cut anywhere: what a later piece may still change is held back."""
+
+    def __init__(self) -> None:
+        self._held = ""
+
+    def feed(self, text: str) -> str:
+        text = self._held + text
+        end = len(text)
+        if found := _UNFINISHED.search(text, max(0, end - MAX_HELD)):
+            end = found.start()
+        line = text.rfind("\n", 0, end) + 1
+        if text.find("\r", line, end) >= 0:  # a line that is being overwritten
+            end = line
+        self._held = text[end:]
+        if len(self._held) > MAX_HELD:
+            self._held = _OVERWRITTEN.sub("", self._held)
+        if len(self._held) > MAX_HELD:
+            end, self._held = len(text), ""
+        return clean(text[:end])
+
+    def finish(self) -> str:
+        """What was held back."""
+        held, self._held = self._held, ""
+        return clean(held)

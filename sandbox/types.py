@@ -21,13 +21,24 @@ def parse_size(value: int | float | str) -> int:
     if isinstance(value, str):
         found = _SIZE.fullmatch(value.strip())
         if not found:
-            raise ValueError(f"{value!r} is not a size: write a number of bytes, or one with k, m or g such as '512m'")
+            raise ValueError(
+                f"{value!r} is not a size: write a number of bytes, or one with k, m or g such as '512m'"
+            )
         number = float(found[1]) * _UNITS[found[2].lower()]
     else:
         number = float(value)
     if not 1 <= number < 2**63:
         raise ValueError(f"{value!r} is not a size: it must be at least 1")
     return int(number)
+
+
+def size_text(size: float) -> str:
+    """Bytes as people read them: `1.5 GiB`."""
+    for unit in ("bytes", "KiB", "MiB"):
+        if size < 1024:
+            return f"{size:.3g} {unit}"
+        size /= 1024
+    return f"{size:.3g} GiB"
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +140,8 @@ class CellResult:
 
     @property
     def error(self) -> CellError | None:
-        for output in self.outputs:
+        """The exception that ended the cell: the last one, since code may show others that it caught."""
+        for output in reversed(self.outputs):
             if isinstance(output, CellError):
                 return output
         return None

@@ -8,10 +8,11 @@ from typing import Any
 
 import click
 
+from codeact.commands.group import Commands
 from codeact.commands.invocation import NO_SANDBOX, fail, put, say
 
 
-@click.group()
+@click.group(cls=Commands)
 def image() -> None:
     """Sandbox images: build, list, verify."""
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import click
 
+from codeact.commands.group import Commands
 from codeact.commands.invocation import put, say
 
 
-@click.group()
+@click.group(cls=Commands)
 def model() -> None:
     """Local models: list, fetch, serve, stop."""
 

@@ -10,7 +10,7 @@ from .charset import Charset
 from .columns import cut, pandas_names, plural
 from .columns import describe as describe_column
 from .dialect import BLANKS, SPACED, Dialect, Record, numbered, stray_quotes
-from .packages import Missing
+from .packages import Missing, has
 from .reading import Line, call, execute, reason
 from .remarks import Table, blank, numbers
 from .shape import Shape, filled
@@ -212,6 +212,10 @@ def _place(table: Table) -> dict[str, Any]:
 
 def offer(entry: dict[str, Any], source: Source, text: Text, dialect: Dialect, table: Table) -> None:
     """Writes the reading line, tries it, and says what came of it."""
+    if not has("pandas"):
+        entry["notes"].append("pandas is not in this image: read with csv")
+        offer_lines(entry, source, text, dialect)
+        return
     chosen: dict[str, Any] = {}
     if dialect.separator != ",":
         chosen["sep"] = dialect.separator or "\x07"

@@ -1,6 +1,7 @@
 """The manifest: what each data file is and how to read it, as JSON. Runs in its own process inside the sandbox.
 
-``python -I -m PACKAGE.manifest --json PATH...`` prints one JSON document and nothing else.
+``python -m PACKAGE.manifest --json PATH...`` prints one JSON document and nothing else. Where the working folder is not
+trusted, isolated: ``python -I -c "import sys; sys.path.insert(0, LIBRARY); from PACKAGE.manifest import main; main()"``.
 """
 
 import argparse

@@ -9,7 +9,7 @@ from . import charset, delimited, dialect, structured
 from .charset import Charset
 from .columns import cut
 from .delimited import Text
-from .packages import Missing, has
+from .packages import Missing
 from .reading import Line, execute, reason
 from .sources import MIB, Source
 
@@ -144,9 +144,6 @@ def _describe_table_or_lines(entry: dict[str, Any], source: Source, text: Text, 
         entry["notes"].append("no separator was recognised: one column")
     entry["kind"] = kind if named else "table in text"
     delimited.describe(entry, source, text, found, rows)
-    if not entry.get("read_verified") and "pandas" in str(entry["notes"]) and not has("pandas"):
-        entry["notes"] = [note for note in entry["notes"] if "does not read it" not in note]
-        entry["notes"].append("pandas is not in this image: read with csv")
 
 
 def _tabular(content: str, separator: str) -> bool:

@@ -62,7 +62,7 @@ class OpenAIModel:
         self.name = name
         self.sees = sees_by_name(name) if sees is None else sees
         self.base_url = _checked(base_url or OPENAI)
-        self._key = api_key or ""
+        self._key = (api_key or "").strip()
         self._read_timeout = read_timeout
         self._proxies = proxies
         self._refused: list[str] = []
@@ -93,6 +93,10 @@ class OpenAIModel:
         if not self._key and self.base_url == OPENAI:
             raise ModelAuthError(
                 f"no key for {self.host}: set OPENAI_API_KEY, or --base-url for another endpoint"
+            )
+        if not re.fullmatch(r"[!-~]*", self._key):
+            raise ModelAuthError(
+                f"the key for {self.host} holds characters that no key has: check OPENAI_API_KEY"
             )
         timeout = openai.Timeout(self._read_timeout, connect=CONNECT_TIMEOUT)
         return openai.OpenAI(

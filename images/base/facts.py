@@ -3,6 +3,7 @@
 import grp
 import importlib
 import importlib.metadata
+import importlib.util
 import json
 import os
 import platform

@@ -16,16 +16,22 @@ class Backend(Protocol):
         """Starts the sandbox with its supervisor. Raises a SandboxError."""
 
     def connect(self) -> ByteStream:
-        """A stream to the supervisor, as often as it is asked for. Raises OSError or a SandboxError."""
+        """A stream to the supervisor, as often as it is asked for.
 
-    def run_as_agent(self, argv: Sequence[str]) -> None:
-        """Starts a process in the sandbox as the user under whom the agent's code runs, and does not wait for it."""
+        Raises OSError when that may succeed later, and a SandboxError when it never will.
+        """
+
+    def run_as_agent(self, argv: Sequence[str], *, wait: bool = False) -> None:
+        """Starts Python with `argv` in the sandbox, as the user under whom the agent's code runs; `wait`: until it ends.
+
+        Raises EngineError.
+        """
 
     def alive(self) -> bool:
         """Whether the sandbox is still there; its kernel may be dead."""
 
     def stop(self) -> None:
-        """Ends and removes the sandbox with all that runs in it. Never raises for one that is gone already."""
+        """Ends and removes the sandbox with all that runs in it, as far as that can be done. Never raises a SandboxError."""
 
     def mounted(self) -> frozenset[str]:
         """The names of the inputs that are in `/workspace/data` from the start; the others are to be sent."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import socket
 import stat
 import struct
@@ -17,19 +16,22 @@ from pathlib import Path
 from typing import Any
 
 import docker
-from docker.errors import APIError, DockerException, NotFound
+from docker.errors import APIError, NotFound
 
+from sandbox.backends.reaper import FAILURES, LABEL, ownership, reap_in_background
 from sandbox.bridge import ByteStream
 from sandbox.engine import Engine
-from sandbox.errors import EngineError, ImageNotFound, StartError
+from sandbox.errors import ConnectionLost, EngineError, ImageNotFound, StartError
 from sandbox.types import Limits
 
 SUPERVISOR = "10001:10001"
 AGENT = "10002:10001"
-LABEL = "codeact"
-EXPIRY_SECONDS = 24 * 3600
 PYTHON = "/opt/venv/bin/python"
 READ = 256 * 1024
+LEASE = 60.0
+"""Seconds without a host after which a sandbox ends by itself."""
+SEND_SECONDS = 60
+"""How long the engine may take in nothing before a stream counts as broken."""
 
 
 class DockerBackend:
@@ -44,15 +46,25 @@ class DockerBackend:
         inputs: Mapping[str, Path],
         runtime: str | None = None,
         label: str = "",
+        lease: float = LEASE,
     ) -> None:
         self._engine = engine
         self._image = image
         self._limits = limits
-        self._inputs = {name: path for name, path in inputs.items() if engine.local and _readable_by_all(path)}
+        self._inputs = {
+            name: path for name, path in inputs.items() if engine.local and _readable_by_all(path)
+        }
         self._runtime = runtime
         self._label = label
-        self._id: str | None = None
-        self._client = engine.client()
+        self._lease = lease
+        self.name = f"codeact-{uuid.uuid4().hex[:12]}"
+        self._asked = self._made = False
+        try:
+            self._client = engine.client()
+        except FAILURES as error:
+            raise EngineError(
+                f"the container engine at {engine.url} does not answer: {_explained(error)}"
+            ) from error
         self._api = self._client.api
 
     def start(self) -> None:
@@ -61,11 +73,13 @@ class DockerBackend:
             docker.types.Mount(f"/workspace/data/{name}", str(path.resolve()), type="bind", read_only=True)
             for name, path in self._inputs.items()
         ]
+        reap_in_background(self._engine)
         try:
-            created = self._api.create_container(
+            self._asked = True
+            self._api.create_container(
                 self._image,
-                [PYTHON, "-P", "-m", "sandbox_guest.supervisor"],
-                name=f"codeact-{uuid.uuid4().hex[:12]}",
+                [PYTHON, "-P", "-m", "sandbox_guest.supervisor", "--lease", str(self._lease)],
+                name=self.name,
                 user=SUPERVISOR,
                 working_dir="/workspace",
                 environment=environment(),
@@ -75,44 +89,51 @@ class DockerBackend:
                 use_config_proxy=False,
                 host_config=self._api.create_host_config(**settings, mounts=mounts),
             )
-            self._id = created["Id"]
-            self._api.start(self._id)
+            self._made = True
+            self._api.start(self.name)
         except NotFound as error:
             self.stop()
             if "image" in str(error).lower():
                 raise ImageNotFound(f"image {self._image} is not there: run `codeact image build`") from error
             raise StartError(f"the container did not start: {_explained(error)}") from error
-        except DockerException as error:
+        except FAILURES as error:
             self.stop()
             raise StartError(f"the container did not start: {_explained(error)}") from error
 
     def connect(self) -> ByteStream:
+        # -P: the working folder is the agent's, and no file in it may pass for a module of ours
+        argv = [PYTHON, "-P", "-S", "-m", "sandbox_guest.relay"]
+        try:
+            made = self._api.exec_create(self.name, argv, stdin=True, user=SUPERVISOR)
+            return AttachedStream(self._api.exec_start(made["Id"], socket=True))
+        except FAILURES as error:
+            reason = _explained(error) + self._last_words()
+            if not self.alive():
+                raise ConnectionLost(f"the container ended: {reason}") from error
+            raise OSError(reason) from error
+
+    def run_as_agent(self, argv: Sequence[str], *, wait: bool = False) -> None:
         try:
             made = self._api.exec_create(
-                self._id, [PYTHON, "-S", "-m", "sandbox_guest.relay"], stdin=True, user=SUPERVISOR
+                self.name, [PYTHON, "-P", "-S", *argv], stdout=wait, stderr=False, user=AGENT
             )
-            return AttachedStream(self._api.exec_start(made["Id"], socket=True))
-        except DockerException as error:
-            raise OSError(_explained(error) + self._last_words()) from error
-
-    def run_as_agent(self, argv: Sequence[str]) -> None:
-        try:
-            made = self._api.exec_create(self._id, [PYTHON, "-S", *argv], stdout=False, stderr=False, user=AGENT)
-            self._api.exec_start(made["Id"], detach=True)
-        except DockerException as error:
+            self._api.exec_start(made["Id"], detach=not wait)
+        except FAILURES as error:
             raise EngineError(f"the engine did not start a process: {_explained(error)}") from error
 
     def alive(self) -> bool:
         try:
-            return bool(self._api.inspect_container(self._id)["State"]["Running"])
-        except DockerException:
+            return bool(self._api.inspect_container(self.name)["State"]["Running"])
+        except FAILURES:
             return False
 
     def stop(self) -> None:
-        if self._id is not None:
-            with contextlib.suppress(DockerException):
-                self._api.remove_container(self._id, force=True, v=True)
-            self._id = None
+        # an engine that was asked and not heard out may make the container yet
+        for pause in (0.0,) if self._made or not self._asked else (0.0, 0.2, 1.0):
+            time.sleep(pause)
+            with contextlib.suppress(*FAILURES):
+                self._api.remove_container(self.name, force=True, v=True)
+                break
         self._client.close()
 
     def mounted(self) -> frozenset[str]:
@@ -120,23 +141,22 @@ class DockerBackend:
 
     def memory_used(self) -> int:
         """Bytes of memory that the container uses now, without page cache that can be dropped."""
-        used = self._api.stats(self._id, stream=False, one_shot=True)["memory_stats"]
+        used = self._api.stats(self.name, stream=False, one_shot=True)["memory_stats"]
         stats = used.get("stats", {})
         return int(used["usage"]) - int(stats.get("total_inactive_file", stats.get("inactive_file", 0)))
 
     def _labels(self) -> dict[str, str]:
-        return {
-            LABEL: "sandbox",
-            f"{LABEL}.owner": f"{socket.gethostname()}:{os.getpid()}:{_start_time(os.getpid())}",
-            f"{LABEL}.run": self._label,
-            f"{LABEL}.expires": str(int(time.time()) + EXPIRY_SECONDS),
-        }
+        return {**ownership(), f"{LABEL}.run": self._label}
 
     def _last_words(self) -> str:
         """What the supervisor said on standard error, for a container that ended at once."""
         try:
-            text = self._api.logs(self._id, stdout=False, stderr=True, tail=5).decode("utf-8", "replace").strip()
-        except DockerException:
+            text = (
+                self._api.logs(self.name, stdout=False, stderr=True, tail=5)
+                .decode("utf-8", "replace")
+                .strip()
+            )
+        except FAILURES:
             return ""
         return f" ({text[-500:]})" if text else ""
 
@@ -165,7 +185,8 @@ def container_settings(limits: Limits, *, runtime: str | None = None) -> dict[st
             docker.types.Ulimit(name="core", soft=0, hard=0),
         ],
         "tmpfs": {
-            "/tmp": "rw,nosuid,nodev,noexec,size=64m,mode=1777",
+            # runc gives a tmpfs the mode that the folder has in the image; the two are kept the same
+            "/tmp": "rw,nosuid,nodev,noexec,size=64m,mode=1777",  # noqa: S108
             "/run/k": "rw,nosuid,nodev,noexec,size=1m,mode=770,uid=10001,gid=10001",
             "/run/s": "rw,nosuid,nodev,noexec,size=1m,mode=700,uid=10001,gid=10001",
             # sticky, and the supervisor's: the agent may not move what the supervisor made
@@ -180,8 +201,7 @@ def container_settings(limits: Limits, *, runtime: str | None = None) -> dict[st
 def environment() -> dict[str, str]:
     """All that is set inside beside what the image sets; nothing of the host's."""
     return {
-        "HOME": "/tmp",
-        "IPYTHONDIR": "/tmp/ipython",
+        "HOME": "/tmp",  # noqa: S108
         "LANG": "C.UTF-8",
         "MPLBACKEND": "module://matplotlib_inline.backend_inline",
         "OMP_NUM_THREADS": "1",
@@ -206,6 +226,9 @@ class AttachedStream:
         self._attached = attached
         self._socket: Any = getattr(attached, "_sock", attached)
         self._socket.settimeout(None)
+        with contextlib.suppress(AttributeError, OSError):  # not every transport has it
+            wait = struct.pack("ll", SEND_SECONDS, 0)
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, wait)
         self._left = 0
         self._kept = True
         self._writing = threading.Lock()
@@ -233,8 +256,9 @@ class AttachedStream:
     def close(self) -> None:
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
-        self._attached.close()
-        self._socket.close()
+        with contextlib.suppress(OSError):
+            self._attached.close()
+            self._socket.close()
 
     def _exactly(self, count: int) -> bytes | None:
         data = b""
@@ -255,14 +279,6 @@ def _readable_by_all(path: Path) -> bool:
     if stat.S_ISDIR(mode):
         return mode & 0o005 == 0o005
     return bool(mode & 0o004)
-
-
-def _start_time(pid: int) -> str:
-    """When a process started, in clock ticks since boot: tells it from a later one of the same number."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
-    except OSError:
-        return "?"
 
 
 def _explained(error: Exception) -> str:

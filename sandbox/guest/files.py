@@ -3,19 +3,36 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import json
 import os
+import secrets
 import stat
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
+from . import frames
+
 MAX_HOLE = 1024 * 1024
 """Bytes that a file may be larger than what it holds; a sparse file costs the host its full size."""
 MAX_LISTED = 50_000
+MAX_DEPTH = 40
+"""Folders within folders that a listing goes into."""
 
 INPUTS = "data"
 """The folder that the kernel may read and not write."""
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+
+_KINDS = {
+    stat.S_IFDIR: "a folder",
+    stat.S_IFIFO: "a named pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
 
 
 class Refused(Exception):
@@ -30,79 +47,90 @@ class Files:
         self._writing: dict[int, Incoming] = {}
         self._reading: dict[int, BinaryIO] = {}
 
-    def put(self, number: int, path: str, mode: int) -> None:
-        self._writing[number] = Incoming(self._root, path, mode)
+    def serve(self, request: dict[str, Any], body: bytes) -> frames.Frame | None:
+        """Does what the host asks; the answer to it, where there is one."""
+        try:
+            return self._serve(str(request["do"]), int(request["file"]), request, body)
+        except Refused as refusal:
+            return {"error": str(refusal)}, b""
+        except OSError as error:
+            return {"error": f"failed: {error.strerror}"}, b""
+        except ValueError:
+            return {"error": "is not a name that a file can have"}, b""
 
-    def write(self, number: int, data: bytes) -> None:
+    def _serve(self, do: str, number: int, request: dict[str, Any], body: bytes) -> frames.Frame | None:
+        path = str(request.get("path", ""))
+        match do:
+            case "put":
+                self._writing[number] = Incoming(self._root, path, int(request["mode"]))
+            case "write":
+                self._write(number, body)
+            case "finish":
+                incoming = self._writing.pop(number, None)
+                if incoming is not None:  # else its failure has been told
+                    incoming.finish()
+                    return {"ok": True}, b""
+            case "abandon":
+                self._abandon(number)
+            case "get":
+                return {"ok": True, "size": self._open(number, path)}, b""
+            case "read":
+                return {"ok": True}, self._reading[number].read(frames.CHUNK)
+            case "close":
+                file = self._reading.pop(number, None)
+                if file is not None:
+                    file.close()
+            case "list":
+                entries = json.dumps(self.list(path)).encode()
+                if len(entries) > frames.MAX_BODY:
+                    raise Refused("holds more names than can be listed at once: list its folders one by one")
+                return {"ok": True}, entries
+        return None
+
+    def list(self, path: str) -> list[dict[str, Any]]:
+        """All that lies under a folder, links as they are. Names that are not UTF-8 keep their bytes as surrogates."""
+        found: list[dict[str, Any]] = []
+        with contextlib.ExitStack() as stack:
+            if path.strip("/") in ("", ".", "workspace"):
+                place, name = None, self._root
+            else:
+                place, name = stack.enter_context(_parent(self._root, path))
+            try:
+                folder = os.open(name, _FOLDER, dir_fd=place)
+            except OSError as error:
+                raise Refused(_reason(error)) from None
+            _walk(folder, "", 0, found)
+        return found
+
+    def _write(self, number: int, data: bytes) -> None:
         incoming = self._writing.get(number)
         if incoming is None:
             return  # its failure has been told
         try:
             incoming.file.write(data)
         except OSError as error:
-            self.abandon(number)
+            self._abandon(number)
             raise Refused(f"cannot be written: {error.strerror}") from None
 
-    def finish(self, number: int) -> None:
-        incoming = self._writing.pop(number, None)
-        if incoming is not None:
-            incoming.finish()
-
-    def abandon(self, number: int) -> None:
+    def _abandon(self, number: int) -> None:
         incoming = self._writing.pop(number, None)
         if incoming is not None:
             incoming.abandon()
 
-    def get(self, number: int, path: str) -> int:
+    def _open(self, number: int, path: str) -> int:
         """Opens a file to be read piece by piece; its size."""
         with _parent(self._root, path) as (folder, name):
             try:
-                descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+                descriptor = os.open(name, _READ, dir_fd=folder)
             except OSError as error:
                 raise Refused(_reason(error)) from None
-        file = os.fdopen(descriptor, "rb")
         try:
             size = _checked_size(os.fstat(descriptor))
         except Refused:
-            file.close()
-            raise
-        self._reading[number] = file
-        return size
-
-    def read(self, number: int, size: int) -> bytes:
-        file = self._reading.get(number)
-        if file is None:
-            raise Refused("is not open")
-        data = file.read(size)
-        if not data:
-            self.close(number)
-        return data
-
-    def close(self, number: int) -> None:
-        file = self._reading.pop(number, None)
-        if file is not None:
-            file.close()
-
-    def list(self, path: str) -> list[dict[str, Any]]:
-        """All that lies under a folder, links as they are. Names that are not UTF-8 keep their bytes as surrogates."""
-        top = os.path.join(self._root, *_parts(path)) if path.strip("/") not in ("", ".") else self._root
-        try:
-            descriptor = os.open(top, _FOLDER)
-        except OSError as error:
-            raise Refused(_reason(error)) from None
-        found: list[dict[str, Any]] = []
-        try:
-            for folder, folders, files, here in os.fwalk(".", dir_fd=descriptor, follow_symlinks=False):
-                for name in sorted(folders) + sorted(files):
-                    with contextlib.suppress(OSError):
-                        info = os.stat(name, dir_fd=here, follow_symlinks=False)
-                        entry = os.path.normpath(os.path.join(folder, name))
-                        found.append({"path": entry, "size": info.st_size, "kind": _kind(info.st_mode)})
-                if len(found) > MAX_LISTED:
-                    raise Refused(f"holds more than {MAX_LISTED} files")
-        finally:
             os.close(descriptor)
-        return found
+            raise
+        self._reading[number] = os.fdopen(descriptor, "rb")
+        return size
 
 
 class Incoming:
@@ -110,29 +138,46 @@ class Incoming:
 
     def __init__(self, root: str, path: str, mode: int) -> None:
         self._path, self._root, self._mode = path, root, mode
-        with _parent(root, path, create=True) as (folder, name):
-            self._temporary = f".{name[:100]}.incoming"
-            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+        self._temporary = f".{secrets.token_hex(8)}.incoming"
+        with _parent(root, path, create=True) as (folder, _):
             try:
-                self.file = os.fdopen(os.open(self._temporary, flags, mode, dir_fd=folder), "wb")
+                descriptor = os.open(self._temporary, _NEW, 0o600, dir_fd=folder)
             except OSError as error:
                 raise Refused(_reason(error)) from None
+        self.file = os.fdopen(descriptor, "wb")
 
     def finish(self) -> None:
         try:
+            self.file.flush()
+            # of the file itself: in a folder of the agent's, its name may have become a link to a file of ours
+            os.fchmod(self.file.fileno(), self._mode)
             self.file.close()
             with _parent(self._root, self._path) as (folder, name):
-                os.chmod(self._temporary, self._mode, dir_fd=folder)
                 os.rename(self._temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
         except OSError as error:
             self.abandon()
             raise Refused(_reason(error)) from None
 
     def abandon(self) -> None:
-        with contextlib.suppress(OSError, Refused):
+        with contextlib.suppress(OSError):
             self.file.close()
         with contextlib.suppress(OSError, Refused), _parent(self._root, self._path) as (folder, _):
             os.unlink(self._temporary, dir_fd=folder)
+
+
+def _walk(folder: int, prefix: str, depth: int, found: list[dict[str, Any]]) -> None:
+    """Adds what lies in an open folder, which it closes. A folder that may not be read is listed without its content."""
+    try:
+        for name in sorted(os.listdir(folder)):
+            with contextlib.suppress(OSError):
+                info = os.stat(name, dir_fd=folder, follow_symlinks=False)
+                found.append({"path": prefix + name, "size": info.st_size, "kind": _kind(info.st_mode)})
+                if stat.S_ISDIR(info.st_mode) and depth < MAX_DEPTH:
+                    _walk(os.open(name, _FOLDER, dir_fd=folder), f"{prefix}{name}/", depth + 1, found)
+            if len(found) > MAX_LISTED:
+                raise Refused(f"holds more than {MAX_LISTED} files")
+    finally:
+        os.close(folder)
 
 
 @contextlib.contextmanager
@@ -157,8 +202,9 @@ def _parent(root: str, path: str, *, create: bool = False) -> Iterator[tuple[int
 
 
 def _parts(path: str) -> list[str]:
-    parts = [part for part in path.removeprefix("/workspace/").split("/") if part not in ("", ".")]
-    if not parts or ".." in parts or path.startswith("/") and not path.startswith("/workspace/"):
+    inside = path.removeprefix("/workspace/")
+    parts = [part for part in inside.split("/") if part not in ("", ".")]
+    if not parts or ".." in parts or inside.startswith("/"):
         raise Refused("is not a path within /workspace")
     if "\0" in path:
         raise Refused("holds a NUL character")
@@ -167,7 +213,7 @@ def _parts(path: str) -> list[str]:
 
 def _checked_size(info: os.stat_result) -> int:
     if not stat.S_ISREG(info.st_mode):
-        raise Refused(f"is a {_kind(info.st_mode)}, not a file")
+        raise Refused(f"is {_KINDS.get(stat.S_IFMT(info.st_mode), 'something else')}, not a file")
     if info.st_size - info.st_blocks * 512 > MAX_HOLE:
         raise Refused(f"is sparse: it says {info.st_size} bytes and holds {info.st_blocks * 512}")
     return info.st_size
@@ -184,6 +230,8 @@ def _reason(error: OSError) -> str:
         return "is not there"
     if isinstance(error, PermissionError):
         return "may not be opened: the code in the sandbox took the permission away"
-    if isinstance(error, NotADirectoryError) or error.errno == 40:  # ELOOP: a link where O_NOFOLLOW met it
+    if isinstance(error, NotADirectoryError) or error.errno == errno.ELOOP:
         return "is a link, or lies behind one"
-    return f"cannot be opened: {error.strerror}"
+    if error.errno == errno.ENXIO:
+        return "is a socket, not a file"
+    return f"failed: {error.strerror}"

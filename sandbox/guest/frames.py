@@ -1,8 +1,8 @@
 """Frames: the one format in which everything crosses the stream between host and sandbox.
 
 A frame is `header length, body length` (two unsigned 32-bit big-endian numbers), a header (a JSON object) and a body
-(bytes). Both lengths are checked before anything is kept, so that a peer cannot make the reader allocate more than
-`MAX_HEADER + MAX_BODY` bytes for a frame.
+(bytes). Both lengths are checked before anything is kept, so that a peer cannot make the reader hold more than its two
+maxima for a frame.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
-MAX_HEADER = 8 * 1024 * 1024
+MAX_HEADER = 2 * 1024 * 1024
 MAX_BODY = 64 * 1024 * 1024
+MAX_CALL = 16 * 1024 * 1024
+"""Bytes of the argument, or of the result, of one call of a host function."""
 CHUNK = 1024 * 1024
 """Bytes of a file that one frame carries."""
 
@@ -38,7 +40,8 @@ def encode(header: dict[str, Any], body: bytes = b"") -> bytes:
 class Decoder:
     """Turns pieces of a stream, cut anywhere, into frames. After a FrameError it takes nothing more."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, max_header: int = MAX_HEADER, max_body: int = MAX_BODY) -> None:
+        self._max_header, self._max_body = max_header, max_body
         self._buffer = bytearray()
         self._broken = False
 
@@ -51,7 +54,7 @@ class Decoder:
         try:
             while len(self._buffer) - start >= _LENGTHS.size:
                 header_size, body_size = _LENGTHS.unpack_from(self._buffer, start)
-                if header_size > MAX_HEADER or body_size > MAX_BODY:
+                if header_size > self._max_header or body_size > self._max_body:
                     raise FrameError(f"a frame says it has {header_size} + {body_size} bytes")
                 end = start + _LENGTHS.size + header_size + body_size
                 if len(self._buffer) < end:

@@ -34,10 +34,13 @@ _connection = _Connection()
 
 def call(name: str, payload: Any = None) -> Any:
     """Calls the host function `name` with a JSON value and returns its JSON value. Raises HostCallError."""
-    try:
-        header, body = _exchange(frames.encode({"op": "call", "name": name}, json.dumps(payload).encode()))
-    except frames.FrameError as error:
-        raise HostCallError(f"the value for {name} is too large to hand over: {error}", "TooLarge") from None
+    argument = json.dumps(payload).encode()
+    if len(argument) > frames.MAX_CALL:
+        limit = frames.MAX_CALL >> 20
+        raise HostCallError(
+            f"the value for {name} is too large: {len(argument):,} bytes, at most {limit} MiB", "TooLarge"
+        )
+    header, body = _exchange(frames.encode({"op": "call", "name": name}, argument))
     value = json.loads(body) if body else None
     if not header.get("ok"):
         raise HostCallError(str(value), str(header.get("kind", "HostCallError")))
@@ -59,7 +62,7 @@ def _exchange(request: bytes) -> frames.Frame:
                 raise HostCallError("the connection to the host ended", "ConnectionLost")
             for frame in decoder.feed(data):
                 return frame
-    except BaseException:  # an interrupted exchange leaves an answer under way: the connection is of no more use
+    except BaseException:  # an answer may still be under way: the connection is of no more use
         _connection.link = None
         link.close()
         raise

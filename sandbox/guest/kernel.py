@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import builtins
 import os
 import sys
 from types import TracebackType
 from typing import Any, ClassVar
 
+import zmq
 from ipykernel.iostream import OutStream
 from ipykernel.ipkernel import IPythonKernel
 from ipykernel.kernelapp import IPKernelApp
@@ -19,24 +21,30 @@ from . import tracebacks
 WORKSPACE = "/workspace/"
 
 
-class OrderedStream(OutStream):  # type: ignore[misc]
+class OrderedStream(OutStream):
     """Writes to stdout and stderr reach the host in the order they were made: a change of stream flushes the other."""
 
     last: ClassVar[OrderedStream | None] = None
 
-    def write(self, string: str) -> int | None:
+    def write(self, string: str) -> int:
         other = OrderedStream.last
         if other is not self:
             OrderedStream.last = self
             if other is not None and other.pub_thread is not None:
-                other.flush()
-        written: int | None = super().write(string)
-        return written
+                other.flush()  # type: ignore[no-untyped-call]
+        return super().write(string) or 0
+
+    def close(self) -> None:
+        """Nothing: a cell that closes its output would take it from all cells after it."""
 
 
-class Shell(ZMQInteractiveShell):  # type: ignore[misc]
+class Shell(ZMQInteractiveShell):
     def init_environment(self) -> None:
         os.environ.update(TERM="dumb", NO_COLOR="1", PAGER="cat", GIT_PAGER="cat")
+
+    def ask_exit(self) -> None:
+        """`exit()` and `quit()` end a person's session; here they would only lose the variables."""
+        print("exit() does nothing here: the kernel and its variables stay", file=sys.stderr)
 
     def showtraceback(
         self,
@@ -44,10 +52,10 @@ class Shell(ZMQInteractiveShell):  # type: ignore[misc]
         *args: Any,
         **kwargs: Any,
     ) -> None:
-        kind, error, _ = self._get_exc_info(exc_tuple)
+        kind, error, _ = self._get_exc_info(exc_tuple)  # type: ignore[no-untyped-call]
         if isinstance(error, UsageError):
-            self.show_usage_error(error)
-        self._showtraceback(kind, error, tracebacks.brief(error, self._name_of))
+            self.show_usage_error(error)  # type: ignore[no-untyped-call]
+        self._showtraceback(kind, error, tracebacks.brief(error, self._name_of))  # type: ignore[no-untyped-call]
 
     def showsyntaxerror(self, filename: str | None = None, running_compiled_code: bool = False) -> None:
         self.showtraceback()
@@ -61,13 +69,29 @@ class Shell(ZMQInteractiveShell):  # type: ignore[misc]
         return None
 
 
-class Kernel(IPythonKernel):  # type: ignore[misc]
+class Kernel(IPythonKernel):
     shell_class = Type(Shell)
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)  # type: ignore[no-untyped-call]
+        self._sound = (builtins.__import__, builtins.print, sys.stdout, sys.stderr)
+
+    async def do_execute(self, *args: Any, **kwargs: Any) -> Any:
+        """Runs a cell, with what IPython itself cannot do without as it was, whatever the last cell did to it."""
+        builtins.__import__, builtins.print, sys.stdout, sys.stderr = self._sound
+        return await super().do_execute(*args, **kwargs)  # type: ignore[no-untyped-call]
+
+
+class KernelApp(IPKernelApp):
+    def init_iopub(self, context: zmq.Context[Any]) -> None:
+        # a kernel that prints faster than it is read waits; else messages are lost, the end of the cell among them
+        context.setsockopt(zmq.XPUB_NODROP, 1)
+        super().init_iopub(context)  # type: ignore[no-untyped-call]
 
 
 def main() -> None:
     sys.path.append(WORKSPACE.rstrip("/"))  # last, so that no file of the workspace takes a module's place
-    IPKernelApp.launch_instance(
+    KernelApp.launch_instance(
         ["-f", sys.argv[1], "--HistoryManager.enabled=False", "--InteractiveShell.colors=nocolor"],
         kernel_class=Kernel,
         outstream_class=f"{__package__}.kernel.OrderedStream",

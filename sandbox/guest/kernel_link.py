@@ -1,4 +1,4 @@
-"""The supervisor's side of one kernel: its process (through the warden) and its five ZMQ channels.
+"""The supervisor's side of one kernel: its process (through the warden) and its ZMQ channels.
 
 All that the kernel sends is hostile: its signing key can be read by the code that runs in it.
 """
@@ -22,17 +22,20 @@ LAUNCHER = [sys.executable, "-P", "-m", f"{__package__}.kernel"]
 
 
 class KernelLink:
-    """One kernel, from its warden's arrival to its end. `generation` tells it from those before it."""
+    """One kernel, from its warden's arrival to its end.
 
-    def __init__(self, context: zmq.Context[Any], folder: str, cwd: str, generation: int, warden: socket.socket) -> None:
-        self.generation = generation
+    Raises OSError when what it needs cannot be made in `folder`, which the agent's user may write too: no name in there
+    can be guessed before the warden has ended all that the agent left running.
+    """
+
+    def __init__(self, context: zmq.Context[Any], folder: str, cwd: str, warden: socket.socket) -> None:
         self.warden = warden
         self.ended: dict[str, Any] | None = None
         self.pid: int | None = None
         self.signals_under_way = 0
         self.junk = 0
         self._lines = b""
-        self._ipc = os.path.join(folder, f"g{generation}")
+        self._ipc = os.path.join(folder, secrets.token_hex(8))
         key = secrets.token_hex(16)
         self._session = Session(key=key.encode(), username="supervisor")
         self.shell = self._connect(context, zmq.DEALER, 1)
@@ -42,7 +45,7 @@ class KernelLink:
         self._start(key, cwd)
 
     def _connect(self, context: zmq.Context[Any], kind: int, port: int) -> zmq.Socket[Any]:
-        link = context.socket(kind)
+        link: zmq.Socket[Any] = context.socket(kind)
         link.linger = 0
         link.setsockopt(zmq.IDENTITY, self._session.bsession)
         link.setsockopt(zmq.RECONNECT_IVL, 10)
@@ -60,9 +63,11 @@ class KernelLink:
             **{f"{name}_port": number for number, name in enumerate(CHANNELS, 1)},
         }
         path = f"{self._ipc}.json"
-        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o640), "w") as file:
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o640), "w") as file:
             json.dump(connection, file)
-        order = {"argv": [*LAUNCHER, path], "cwd": cwd, "env": {"PYTHONPATH": _guest_root()}}
+        # a profile of its own: /tmp may be full, or hold whatever the code of an earlier kernel left there
+        env = {"PYTHONPATH": _guest_root(), "IPYTHONDIR": f"{self._ipc}.ipython"}
+        order = {"argv": [*LAUNCHER, path], "cwd": cwd, "env": env}
         self.warden.sendall(json.dumps(order).encode() + b"\n")
 
     @property
@@ -117,11 +122,10 @@ class KernelLink:
             },
         )
 
-    def refuse_input(self) -> None:
-        self._session.send(self.stdin, "input_reply", {"value": ""})
-
     def _send(self, kind: str, content: dict[str, Any]) -> str:
-        return str(self._session.send(self.shell, kind, content)["header"]["msg_id"])
+        message = self._session.msg(kind, content)
+        self._session.send(self.shell, message)
+        return str(message["header"]["msg_id"])
 
     def receive(self, link: zmq.Socket[Any]) -> tuple[str, str, dict[str, Any]] | None:
         """The next message of a channel as (kind, id of the request it belongs to, content); None when it is junk.
@@ -130,14 +134,14 @@ class KernelLink:
         """
         parts = link.recv_multipart(zmq.NOBLOCK)
         try:
-            _, parts = self._session.feed_identities(parts)
-            message = self._session.deserialize(parts, content=True)
+            _, signed = self._session.feed_identities(parts)
+            message = self._session.deserialize(signed, content=True)
             kind = message["msg_type"]
             parent = message["parent_header"].get("msg_id", "")
             content = message["content"]
             if isinstance(kind, str) and isinstance(parent, str) and isinstance(content, dict):
                 return kind, parent, content
-        except Exception:  # noqa: BLE001 - whatever a forged message does to the decoder, it is junk
+        except Exception:  # noqa: BLE001, S110 - whatever a forged message does to the decoder, it is junk
             pass
         self.junk += 1
         return None

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-Emit = Callable[[dict[str, Any]], None]
+Emit = Callable[[dict[str, Any], bytes], None]
 
 HEAD_SHARE = 3 / 4
+OVERHEAD = 64
+"""Bytes that each output is counted as beside its own, so that empty ones are not free."""
 FLOOD = 64
 """How many times its limit a cell may write before the host is told, which stops it."""
 MAX_ERROR = 64 * 1024
+MAX_ERRORS = 4
 MAX_MIME_TYPES = 20
 PIECE = 256 * 1024
 """Characters of text that one frame carries."""
@@ -26,70 +30,83 @@ class OutputGate:
         self._flood = FLOOD * limit
         self._head_left = int(limit * HEAD_SHARE)
         self._tail_limit = limit - self._head_left
-        self._tail: deque[tuple[int, dict[str, Any]]] = deque()
-        self._tail_size = 0
-        self.dropped = 0
+        self._tail: deque[tuple[dict[str, Any], bytes]] = deque()
+        self._tail_cost = 0
+        self._dropped = 0
+        self._errors = 0
 
     def stream(self, name: str, text: str) -> None:
+        header = {"type": "stream", "name": name}
         for start in range(0, len(text), PIECE):
-            self._stream_piece(name, text[start : start + PIECE])
-
-    def _stream_piece(self, name: str, text: str) -> None:
-        data = text.encode("utf-8", "replace")
-        if len(data) > self._head_left > 0:  # the piece in which the head ends
-            head = data[: self._head_left].decode("utf-8", "ignore")
-            self._add({"type": "stream", "name": name, "text": head}, self._head_left)
-            data = data[len(head.encode()) :]
-        if len(data) > self._tail_limit and not self._head_left:
-            self._drop(len(data) - self._tail_limit)
-            data = data[len(data) - self._tail_limit :]
-        self._add({"type": "stream", "name": name, "text": data.decode("utf-8", "replace")}, len(data))
+            self._stream_piece(header, text[start : start + PIECE].encode("utf-8", "replace"))
 
     def rich(self, kind: str, data: dict[Any, Any]) -> None:
-        kept = {}
-        for mime, value in list(data.items())[:MAX_MIME_TYPES]:
-            if isinstance(mime, str) and isinstance(value, str):
-                kept[mime] = value
+        kept = {
+            mime: value
+            for mime, value in list(data.items())[:MAX_MIME_TYPES]
+            if isinstance(mime, str) and isinstance(value, str)
+        }
         if kept:
-            size = sum(len(value.encode("utf-8", "replace")) for value in kept.values())
-            self._add({"type": "rich", "kind": kind, "data": kept}, size)
+            self._add({"type": "rich", "kind": kind}, json.dumps(kept).encode())
 
     def error(self, name: str, message: str, traceback: str) -> None:
-        """The exception that ended the cell: never dropped, but cut in the middle."""
+        """The exception that ended the cell: cut in the middle, but not dropped, whatever was written before."""
+        self._errors += 1
+        if self._errors > MAX_ERRORS:  # a cell may show as many as it likes without ending
+            self._drop(len(message) + len(traceback))
+            return
         self.finish()
-        self._emit({"type": "error", "name": cut(name, 200), "message": cut(message), "traceback": cut(traceback)})
+        said = {"name": cut(name, 200), "message": cut(message), "traceback": cut(traceback)}
+        self._emit({"type": "error"}, json.dumps(said).encode())
 
     def finish(self) -> None:
-        """Sends what was held back. What comes afterwards is capped by what is left."""
-        if self.dropped:
-            self._emit({"type": "dropped", "bytes": self.dropped})
-            self.dropped = 0
-        for _, output in self._tail:
-            self._emit(output)
+        """Sends what was held back. What comes afterwards is capped by the same quarter."""
+        if self._dropped:
+            self._emit({"type": "dropped", "bytes": self._dropped}, b"")
+            self._dropped = 0
+        for header, body in self._tail:
+            self._emit(header, body)
         self._tail.clear()
-        self._tail_size = 0
+        self._tail_cost = 0
 
-    def _add(self, output: dict[str, Any], size: int) -> None:
-        if size <= self._head_left:
-            self._head_left -= size
-            self._emit(output)
+    def _stream_piece(self, header: dict[str, Any], data: bytes) -> None:
+        room = self._head_left - OVERHEAD
+        if 0 < room < len(data):  # the piece in which the head ends
+            head = _whole(data[:room])
+            self._add(header, head)
+            self._head_left = 0
+            data = data[len(head) :]
+        room = max(0, self._tail_limit - OVERHEAD)
+        if not self._head_left and len(data) > room:
+            end = _whole(data[len(data) - room :])
+            self._drop(len(data) - len(end))
+            data = end
+        if data:
+            self._add(header, data)
+
+    def _add(self, header: dict[str, Any], body: bytes) -> None:
+        cost = len(body) + OVERHEAD
+        if cost <= self._head_left:
+            self._head_left -= cost
+            self._emit(header, body)
             return
         self._head_left = 0
-        if size > self._tail_limit:
-            self._drop(size)
+        if cost > self._tail_limit:
+            self._drop(len(body))
             return
-        self._tail.append((size, output))
-        self._tail_size += size
-        while self._tail_size > self._tail_limit:
-            oldest, _ = self._tail.popleft()
-            self._tail_size -= oldest
-            self._drop(oldest)
+        self._tail.append((header, body))
+        self._tail_cost += cost
+        while self._tail_cost > self._tail_limit:
+            _, oldest = self._tail.popleft()
+            self._tail_cost -= len(oldest) + OVERHEAD
+            self._drop(len(oldest))
 
     def _drop(self, size: int) -> None:
-        self.dropped += size
-        if self._flood and self.dropped > self._flood:
-            self._flood = 0
-            self._emit({"type": "flood"})
+        self._dropped += size
+        if self._flood > 0:
+            self._flood -= size + OVERHEAD
+            if self._flood <= 0:
+                self._emit({"type": "flood"}, b"")
 
 
 def cut(text: str, limit: int = MAX_ERROR) -> str:
@@ -97,3 +114,8 @@ def cut(text: str, limit: int = MAX_ERROR) -> str:
         return text
     half = limit // 2
     return f"{text[:half]}\n... {len(text) - 2 * half} characters ...\n{text[-half:]}"
+
+
+def _whole(data: bytes) -> bytes:
+    """Without the character that a cut through UTF-8 broke, at either end."""
+    return data.decode("utf-8", "ignore").encode()

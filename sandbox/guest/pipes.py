@@ -20,12 +20,19 @@ class Channel(Protocol):
 class Pipe:
     """`reads` and `writes` may be the same socket. `on_pending` is called when something begins to wait."""
 
-    def __init__(self, reads: Channel, writes: Channel) -> None:
+    def __init__(
+        self,
+        reads: Channel,
+        writes: Channel,
+        *,
+        max_header: int = frames.MAX_HEADER,
+        max_body: int = frames.MAX_BODY,
+    ) -> None:
         self.reads, self.writes = reads, writes
         self.on_pending: Callable[[], None] = lambda: None
         self.greeted = True
         self.closed = False
-        self._decoder = frames.Decoder()
+        self._decoder = frames.Decoder(max_header=max_header, max_body=max_body)
         self._waiting = bytearray()
         for end in (reads, writes):
             os.set_blocking(end.fileno(), False)

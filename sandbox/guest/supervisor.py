@@ -2,7 +2,7 @@
 
 It runs as a user of its own, so that nothing the agent's user does can end it, and owns the kernel's channels, the
 workspace's files and the sockets on which code in the kernel calls the host. It ends when no host has held the stream
-for `LEASE` seconds, so that a sandbox whose host died goes by itself.
+for the time of its lease, so that a sandbox whose host died goes by itself.
 """
 
 from __future__ import annotations
@@ -14,31 +14,32 @@ import socket
 import sys
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import zmq
 
 from . import frames
-from .files import Files, Refused
+from .callers import Callers
+from .files import Files
 from .kernel_link import KernelLink
+from .loop import Loop
 from .outputs import OutputGate
 from .pipes import Pipe
 
-VERSION = 1
+VERSION = 2
 LEASE = 60.0
-MAX_CALLERS = 64
 MAX_LATE = 64 * 1024
+LATE_OVERHEAD = 100
 BACKLOG = 4 * 1024 * 1024
-"""Bytes waiting for the host at which the kernel's outputs are no longer read."""
+"""Bytes that the host has not got at which the kernel's outputs are no longer read."""
 OOM_FILES = ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control")
 
 
 class Supervisor:
-    def __init__(self, private: str, shared: str, workspace: str) -> None:
-        self._shared, self._workspace = shared, workspace
+    def __init__(self, private: str, shared: str, workspace: str, lease: float) -> None:
+        self._shared, self._workspace, self._lease = shared, workspace, lease
         self._context: zmq.Context[Any] = zmq.Context()
-        self._poller = zmq.Poller()
-        self._handlers: dict[Any, Callable[[int], None]] = {}
+        self._loop = Loop()
         self._bridge: Pipe | None = None
         self._bridge_link: socket.socket | None = None
         self._sequencer = frames.Sequencer()
@@ -46,104 +47,34 @@ class Supervisor:
         self._stopping = False
 
         self._files = Files(workspace)
+        self._callers = Callers(self._loop, self._send)
+
         self._kernel: KernelLink | None = None
-        self._generation = 0
         self._expecting_warden = True
         self._info_id = ""
         self._heard_iopub = self._kernel_ready = False
-        self._ooms = _oom_kills()
 
         self._cell = 0
         self._request = ""
+        self._nudge = ""
         self._gate: OutputGate | None = None
-        self._idle = False
+        self._idle = self._signalled = False
         self._replied: dict[str, Any] | None = None
         self._late = 0
-
-        self._calls: dict[int, Pipe] = {}
-        self._callers: set[Pipe] = set()
-        self._last_call = 0
+        self._ooms = _oom_kills()
+        self._junk = 0
 
         os.umask(0)
-        self._listen(os.path.join(private, "bridge.sock"), self._meet_relay)
-        self._listen(os.path.join(shared, "warden.sock"), self._meet_warden)
-        self._listen(os.path.join(shared, "host.sock"), self._meet_caller)
-
-    # -- the loop ------------------------------------------------------------------------------------------------
+        os.chmod(shared, 0o1770)  # noqa: S103 - sticky: the agent may put things there, and not take these sockets away
+        self._loop.listen(os.path.join(private, "bridge.sock"), self._meet_relay)
+        self._loop.listen(os.path.join(shared, "warden.sock"), self._meet_warden)
+        self._loop.listen(os.path.join(shared, "host.sock"), self._callers.meet)
 
     def run(self) -> None:
         while not self._stopping:
-            for source, event in self._poller.poll(1000):
-                handler = self._handlers.get(source)
-                if handler is not None:
-                    handler(event)
-            if self._bridge is None and time.monotonic() - self._alone_since > LEASE:
+            self._loop.turn(1000)
+            if self._bridge is None and time.monotonic() - self._alone_since > self._lease:
                 return
-
-    def _watch(self, source: Any, handler: Callable[[int], None], flags: int = zmq.POLLIN) -> None:
-        self._handlers[source] = handler
-        self._poller.register(source, flags)
-
-    def _forget(self, source: Any) -> None:
-        if self._handlers.pop(source, None) is not None:
-            self._poller.unregister(source)
-
-    def _listen(self, path: str, greet: Callable[[socket.socket], None]) -> None:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(path)
-        listener = socket.socket(socket.AF_UNIX)
-        listener.bind(path)
-        os.chmod(path, 0o660)
-        listener.listen(64)
-        listener.setblocking(False)
-
-        def accept(_: int) -> None:
-            with contextlib.suppress(OSError):
-                link, _address = listener.accept()
-                greet(link)
-
-        self._watch(listener.fileno(), accept)
-
-    def _open(self, pipe: Pipe, handle: Callable[[Pipe, dict[str, Any], bytes], None], gone: Callable[[Pipe], None]) -> None:
-        """Watches a pipe; its frames go to `handle`. `gone` is called once, when it ends or breaks."""
-
-        def readable(_: int) -> None:
-            try:
-                for header, body in pipe.receive():
-                    handle(pipe, header, body)
-            except (EOFError, OSError, frames.FrameError):
-                gone(pipe)
-
-        def writable(event: int) -> None:
-            try:
-                pipe.flush()
-            except OSError:
-                gone(pipe)
-                return
-            if not pipe.pending:
-                if pipe.reads is pipe.writes:
-                    self._poller.modify(pipe.writes.fileno(), zmq.POLLIN)
-                else:
-                    self._forget(pipe.writes.fileno())
-                self._listen_to_kernel()
-
-        def either(event: int) -> None:
-            if event & (zmq.POLLIN | zmq.POLLERR):
-                readable(event)
-            if pipe.pending and not pipe.closed:
-                writable(event)
-
-        def want_write() -> None:
-            flags = zmq.POLLIN | zmq.POLLOUT if pipe.reads is pipe.writes else zmq.POLLOUT
-            self._watch(pipe.writes.fileno(), either, flags)
-
-        pipe.on_pending = want_write
-        self._watch(pipe.reads.fileno(), either)
-
-    def _close(self, pipe: Pipe) -> None:
-        self._forget(pipe.reads.fileno())
-        self._forget(pipe.writes.fileno())
-        pipe.close()
 
     # -- the host ------------------------------------------------------------------------------------------------
 
@@ -157,12 +88,12 @@ class Supervisor:
         self._bridge_link = link
         self._bridge = Pipe(os.fdopen(descriptors[0], "rb", 0), os.fdopen(descriptors[1], "wb", 0))
         self._bridge.greeted = False
-        self._open(self._bridge, self._hear_host, self._lose_bridge)
+        self._loop.open(self._bridge, self._hear_host, self._lose_bridge)
 
     def _lose_bridge(self, pipe: Pipe | None) -> None:
         if pipe is None or pipe is not self._bridge:
             return
-        self._close(pipe)
+        self._loop.close(pipe)
         if self._bridge_link is not None:
             self._bridge_link.close()
         self._bridge = self._bridge_link = None
@@ -174,10 +105,13 @@ class Supervisor:
             pipe.greeted = True
             welcome = {"op": "welcome", "version": VERSION, "received": self._sequencer.received}
             pipe.send_bytes(frames.encode(welcome) + self._sequencer.resume(header.get("received")))
+            self._listen_to_kernel()
             return
-        if not self._sequencer.accept(header, body):
+        fresh = self._sequencer.accept(header, body)
+        self._listen_to_kernel()
+        if not fresh:
             return
-        answer = self._operations.get(op)
+        answer = self._operations.get(str(op))
         if answer is not None:
             answer(self, header, body)
         ack = self._sequencer.ack()
@@ -191,6 +125,8 @@ class Supervisor:
                 self._bridge.send_bytes(frame)
             except OSError:
                 self._lose_bridge(self._bridge)
+        if self._kernel is not None and self._sequencer.unacked_bytes > BACKLOG:
+            self._loop.forget(self._kernel.iopub)
 
     def _stop(self, header: dict[str, Any], body: bytes) -> None:
         self._stopping = True
@@ -203,19 +139,24 @@ class Supervisor:
         self._expecting_warden = True
 
     def _meet_warden(self, link: socket.socket) -> None:
+        """The last one that comes before the kernel is up is it: it has ended all else that might pose as a warden."""
         if not self._expecting_warden:
             link.close()
             return
-        self._expecting_warden = False
-        self._generation += 1
-        self._ooms = _oom_kills()
+        self._drop_kernel()
         link.settimeout(5)
-        self._kernel = kernel = KernelLink(self._context, self._shared, self._workspace, self._generation, link)
+        try:
+            self._kernel = kernel = KernelLink(self._context, self._shared, self._workspace, link)
+        except OSError:
+            link.close()
+            self._send({"op": "kernel_died", "cell": self._cell, "exit": None, "oom": False})
+            return
         link.setblocking(False)
         self._heard_iopub = self._kernel_ready = False
-        self._watch(link.fileno(), self._hear_warden)
-        self._watch(kernel.shell, lambda _: self._drain(kernel, kernel.shell, self._hear_shell))
-        self._watch(kernel.stdin, lambda _: self._drain(kernel, kernel.stdin, self._hear_stdin))
+        self._begin_count()
+        self._loop.watch(link.fileno(), self._hear_warden)
+        self._loop.watch(kernel.shell, lambda _: self._drain(kernel, kernel.shell, self._hear_shell))
+        self._loop.watch(kernel.stdin, lambda _: self._drain(kernel, kernel.stdin, self._hear_stdin))
         self._listen_to_kernel()
         self._info_id = kernel.ask_info()
 
@@ -223,39 +164,41 @@ class Supervisor:
         kernel, self._kernel = self._kernel, None
         if kernel is not None:
             for link in kernel.sockets:
-                self._forget(link)
-            self._forget(kernel.warden.fileno())
+                self._loop.forget(link)
+            self._loop.forget(kernel.warden.fileno())
             kernel.close()
 
     def _listen_to_kernel(self) -> None:
         """Outputs are read only while the host takes them."""
         kernel = self._kernel
-        if kernel is None:
+        if kernel is None or self._sequencer.unacked_bytes > BACKLOG or self._loop.watches(kernel.iopub):
             return
-        full = self._bridge is not None and self._bridge.pending > BACKLOG
-        if full:
-            self._forget(kernel.iopub)
-        elif kernel.iopub not in self._handlers:
-            self._watch(kernel.iopub, lambda _: self._drain(kernel, kernel.iopub, self._hear_iopub))
+        self._loop.watch(kernel.iopub, lambda _: self._drain(kernel, kernel.iopub, self._hear_iopub))
 
-    def _drain(self, kernel: KernelLink, link: zmq.Socket[Any], hear: Callable[[str, str, dict[str, Any]], None]) -> None:
+    def _drain(
+        self, kernel: KernelLink, link: zmq.Socket[Any], hear: Callable[[str, str, dict[str, Any]], None]
+    ) -> None:
         """Takes a few messages, so that no channel starves another."""
         with contextlib.suppress(zmq.Again):
             for _ in range(50):
                 message = kernel.receive(link)
                 if message is not None:
                     hear(*message)
-                if self._kernel is not kernel:
+                if self._kernel is not kernel or not self._loop.watches(link):
                     return
 
     def _hear_warden(self, _: int) -> None:
         kernel = self._kernel
         if kernel is None:
             return
+        under_way = kernel.signals_under_way
         kernel.hear_warden()
         if kernel.ended is not None:
             self._end_kernel(kernel)
-        elif not kernel.signals_under_way:
+        elif kernel.signals_under_way < under_way:
+            # a stuck `await` sees a signal only when the kernel's loop wakes; and a signal that came before the cell's
+            # code began may have eaten its reply: an answer to what was asked later says that the cell is over
+            self._nudge = kernel.ask_info()
             self._maybe_done()
 
     def _end_kernel(self, kernel: KernelLink) -> None:
@@ -266,10 +209,13 @@ class Supervisor:
                 if message is not None:
                     self._hear_iopub(*message)
         self._drop_kernel()
+        if not self._kernel_ready and ended.get("exit") is None:
+            return  # no warden, or one that was ended by the warden that comes now
         if self._gate is not None:
             self._gate.finish()
-        out_of_memory = _oom_kills() > self._ooms
-        self._send({"op": "kernel_died", "cell": self._cell, "exit": ended.get("exit"), "oom": out_of_memory})
+        self._send(
+            {"op": "kernel_died", "cell": self._cell, "exit": ended.get("exit"), "oom": self._out_of_memory()}
+        )
         self._end_cell()
 
     def _hear_shell(self, kind: str, parent: str, content: dict[str, Any]) -> None:
@@ -278,6 +224,11 @@ class Supervisor:
         elif kind == "execute_reply" and parent == self._request:
             self._replied = content
             self._maybe_done()
+        elif (
+            kind == "kernel_info_reply" and parent == self._nudge and self._request and self._replied is None
+        ):
+            self._replied = {"status": "error"}
+            self._maybe_done()
 
     def _greet_kernel(self) -> None:
         """Ready is: it answers, and its outputs arrive. A subscription that came too late is asked for again."""
@@ -285,7 +236,8 @@ class Supervisor:
             return
         if self._heard_iopub:
             self._kernel_ready = True
-            self._send({"op": "kernel_up", "generation": self._generation, "pid": self._kernel.pid})
+            self._expecting_warden = False
+            self._send({"op": "kernel_up"})
         else:
             self._info_id = self._kernel.ask_info()
 
@@ -293,20 +245,20 @@ class Supervisor:
         self._heard_iopub = True
         if parent != self._request or self._gate is None:
             if kind == "stream" and self._kernel_ready:
-                self._hear_late(str(content.get("text", "")))
+                self._hear_late(_text(content.get("text")))
             return
         match kind:
             case "stream":
                 name = "stderr" if content.get("name") == "stderr" else "stdout"
-                self._gate.stream(name, str(content.get("text", "")))
+                self._gate.stream(name, _text(content.get("text")))
             case "execute_result" | "display_data" | "update_display_data":
                 data = content.get("data")
                 if isinstance(data, dict):
                     self._gate.rich("result" if kind == "execute_result" else "display", data)
             case "error":
                 lines = content.get("traceback")
-                text = "\n".join(map(str, lines)) if isinstance(lines, list) else ""
-                self._gate.error(str(content.get("ename", "")), str(content.get("evalue", "")), text)
+                text = "\n".join(map(_text, lines)) if isinstance(lines, list) else ""
+                self._gate.error(_text(content.get("ename")), _text(content.get("evalue")), text)
             case "status" if content.get("execution_state") == "idle":
                 self._idle = True
                 self._maybe_done()
@@ -314,13 +266,15 @@ class Supervisor:
     def _hear_late(self, text: str) -> None:
         """A thread of an earlier cell wrote something: labelled, bounded, never part of another cell's output."""
         if self._late < MAX_LATE:
-            self._late += len(text)
-            self._send({"op": "late", "text": text[:MAX_LATE]})
+            text = text[:MAX_LATE]
+            self._late += len(text) + LATE_OVERHEAD
+            self._send({"op": "late"}, text.encode("utf-8", "replace"))
 
     def _hear_stdin(self, kind: str, parent: str, content: dict[str, Any]) -> None:
         """Code asked for input in spite of being told that there is none: it is interrupted, not left to wait."""
         if kind == "input_request" and self._kernel is not None and self._gate is not None:
-            self._send({"op": "notice", "cell": self._cell, "text": "the cell asked for input; nobody can answer it here"})
+            said = "the cell asked for input; nobody can answer it here"
+            self._send({"op": "notice", "cell": self._cell, "text": said})
             self._kernel.signal("I")
 
     # -- cells ---------------------------------------------------------------------------------------------------
@@ -331,116 +285,62 @@ class Supervisor:
             self._send({"op": "done", "cell": cell, "status": "refused"})
             return
         self._cell = cell
-        self._ooms = _oom_kills()
-        self._gate = OutputGate(int(header["limit"]), lambda output: self._send({"op": "output", "cell": cell, **output}))
-        self._idle, self._replied, self._late = False, None, 0
-        self._request = self._kernel.execute(body.decode("utf-8", "surrogatepass"))
+        self._begin_count()
+        self._callers.begin(cell)
+        self._gate = OutputGate(
+            int(header["limit"]),
+            lambda output, data: self._send({"op": "output", "cell": cell, **output}, data),
+        )
+        self._idle, self._signalled, self._replied, self._late = False, False, None, 0
+        self._request = self._kernel.execute(body.decode("utf-8", "replace"))
 
     def _maybe_done(self) -> None:
         """A cell ends on idle and reply, and not while a signal for it is under way."""
-        if not self._idle or self._replied is None or self._gate is None:
+        if not self._idle or self._replied is None or self._gate is None or self._kernel is None:
             return
-        if self._kernel is not None and self._kernel.signals_under_way:
+        if self._kernel.signals_under_way:
             return
         self._gate.finish()
-        status = "ok" if self._replied.get("status") == "ok" else "error"
-        self._send({"op": "done", "cell": self._cell, "status": status})
+        done = {
+            "op": "done",
+            "cell": self._cell,
+            "status": "ok" if self._replied.get("status") == "ok" else "error",
+            "signalled": self._signalled,
+            "oom": self._out_of_memory(),
+            "junk": self._kernel.junk - self._junk,
+        }
+        self._send(done)
         self._end_cell()
 
     def _end_cell(self) -> None:
-        self._request, self._gate = "", None
-        for number, caller in list(self._calls.items()):
-            self._answer_caller(caller, {"ok": False, "kind": "CellEnded"}, b'"the cell that made this call has ended"')
-            self._calls.pop(number, None)
+        self._request, self._nudge, self._gate = "", "", None
+        self._callers.end()
+
+    def _begin_count(self) -> None:
+        self._ooms = _oom_kills()
+        self._junk = self._kernel.junk if self._kernel is not None else 0
+
+    def _out_of_memory(self) -> bool:
+        return _oom_kills() > self._ooms
 
     def _signal(self, header: dict[str, Any], body: bytes) -> None:
         """Only for the cell it was meant for: a late interrupt never touches the next one."""
         if self._kernel is not None and header.get("cell") == self._cell and self._request:
-            if header["how"] == "nudge":
-                self._kernel.ask_info()
-            else:
-                self._kernel.signal(header["how"])
-
-    # -- calls of the host from the kernel -----------------------------------------------------------------------
-
-    def _meet_caller(self, link: socket.socket) -> None:
-        if len(self._callers) >= MAX_CALLERS:
-            link.close()
-            return
-        pipe = Pipe(link, link)
-        self._callers.add(pipe)
-        self._open(pipe, self._hear_caller, self._lose_caller)
-
-    def _lose_caller(self, pipe: Pipe) -> None:
-        if pipe not in self._callers:
-            return
-        self._callers.discard(pipe)
-        for number in [number for number, caller in self._calls.items() if caller is pipe]:
-            del self._calls[number]
-            self._send({"op": "call_gone", "call": number})
-        self._close(pipe)
-
-    def _hear_caller(self, pipe: Pipe, header: dict[str, Any], body: bytes) -> None:
-        if self._gate is None:
-            self._answer_caller(pipe, {"ok": False, "kind": "CellEnded"}, b'"no cell is running"')
-            return
-        self._last_call += 1
-        self._calls[self._last_call] = pipe
-        self._send({"op": "call", "call": self._last_call, "cell": self._cell, "name": str(header.get("name"))[:200]}, body)
+            self._signalled = True
+            self._kernel.signal(header["how"])
 
     def _return(self, header: dict[str, Any], body: bytes) -> None:
-        caller = self._calls.pop(int(header["call"]), None)
-        if caller is not None:
-            self._answer_caller(caller, {"ok": bool(header["ok"]), "kind": header.get("kind", "")}, body)
-
-    def _answer_caller(self, caller: Pipe, header: dict[str, Any], body: bytes) -> None:
-        try:
-            caller.send_bytes(frames.encode(header, body))
-        except OSError:
-            self._lose_caller(caller)
-
-    # -- files ---------------------------------------------------------------------------------------------------
+        self._callers.answer(
+            int(header["call"]), {"ok": bool(header["ok"]), "kind": str(header.get("kind", ""))}, body
+        )
 
     def _file(self, header: dict[str, Any], body: bytes) -> None:
-        number = int(header["file"])
-        try:
-            answer, content = self._file_operation(str(header["do"]), number, header, body)
-        except Refused as refusal:
-            answer, content = {"error": str(refusal)}, b""
-        except OSError as error:
-            answer, content = {"error": f"failed: {error.strerror}"}, b""
+        answer = self._files.serve(header, body)
         if answer is not None:
-            self._send({"op": "file", "file": number, **answer}, content)
+            fields, content = answer
+            self._send({"op": "file", "file": header["file"], **fields}, content)
 
-    def _file_operation(
-        self, do: str, number: int, header: dict[str, Any], body: bytes
-    ) -> tuple[dict[str, Any] | None, bytes]:
-        path = str(header.get("path", ""))
-        match do:
-            case "put":
-                self._files.put(number, path, int(header["mode"]))
-                return None, b""
-            case "write":
-                self._files.write(number, body)
-                return None, b""
-            case "finish":
-                self._files.finish(number)
-                return {"ok": True}, b""
-            case "abandon":
-                self._files.abandon(number)
-                return None, b""
-            case "get":
-                return {"ok": True, "size": self._files.get(number, path)}, b""
-            case "read":
-                return {"ok": True}, self._files.read(number, frames.CHUNK)
-            case "close":
-                self._files.close(number)
-                return None, b""
-            case "list":
-                return {"ok": True, "entries": self._files.list(path)}, b""
-        raise Refused(f"cannot be asked to {do}")
-
-    _operations: dict[Any, Callable[[Supervisor, dict[str, Any], bytes], None]] = {
+    _operations: ClassVar[dict[str, Callable[[Supervisor, dict[str, Any], bytes], None]]] = {
         "run": _run_cell,
         "signal": _signal,
         "kernel": _expect_kernel,
@@ -448,6 +348,11 @@ class Supervisor:
         "file": _file,
         "stop": _stop,
     }
+
+
+def _text(value: object) -> str:
+    """What should be text, from a message of the kernel; nothing where it is not."""
+    return value if isinstance(value, str) else ""
 
 
 def _oom_kills() -> int:
@@ -464,8 +369,9 @@ def main() -> None:
     parser.add_argument("--private", default="/run/s")
     parser.add_argument("--shared", default="/run/k")
     parser.add_argument("--workspace", default="/workspace")
+    parser.add_argument("--lease", type=float, default=LEASE, help="seconds without a host until it ends")
     arguments = parser.parse_args()
-    Supervisor(arguments.private, arguments.shared, arguments.workspace).run()
+    Supervisor(arguments.private, arguments.shared, arguments.workspace, arguments.lease).run()
     sys.stdout.flush()
     os._exit(0)  # zmq's clean-up may wait for a kernel that is gone
 

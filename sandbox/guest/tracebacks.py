@@ -97,5 +97,7 @@ def _chain(error: BaseException) -> list[str]:
 
 
 def one_line(error: BaseException) -> str:
-    text = "".join(traceback.TracebackException(type(error), error, None, compact=True).format_exception_only())
+    text = "".join(
+        traceback.TracebackException(type(error), error, None, compact=True).format_exception_only()
+    )
     return " ".join(text.split())[:300]

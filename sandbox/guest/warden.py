@@ -1,7 +1,8 @@
 """Starts the kernel as the agent's user, passes signals to it, and says how it ended.
 
-The supervisor is another user and may not signal the kernel; this process may. It is started afresh for each kernel,
-connects to the supervisor's socket, gets one JSON line that says what to start, then one-letter commands.
+The supervisor is another user and may not signal the kernel; this process may. It is started afresh for each kernel:
+it ends all that the agent's user left behind, connects to the supervisor's socket, gets one JSON line that says what to
+start, then one-letter commands.
 """
 
 from __future__ import annotations
@@ -11,17 +12,20 @@ import json
 import os
 import select
 import signal
+import socket
 import sys
 
 from .relay import meet
 
 SOCKET = "/run/k/warden.sock"
 KERNEL_OOM_SCORE = "800"
-SIGNALS = {b"I": signal.SIGINT, b"K": signal.SIGKILL}
 
 
 def main() -> None:
-    link = meet(sys.argv[1] if len(sys.argv) > 1 else SOCKET)
+    path = sys.argv[1] if len(sys.argv) > 1 else SOCKET
+    kill_all()
+    clean(os.path.dirname(path))
+    link = meet(path)
     with link.makefile("rb", buffering=0) as reader:
         order = json.loads(reader.readline())
     # SIGCHLD must wake the select below, however early the kernel ends
@@ -30,26 +34,48 @@ def main() -> None:
     signal.signal(signal.SIGCHLD, lambda *_: None)
     kernel = start(order["argv"], order["cwd"], order["env"])
     link.sendall(json.dumps({"pid": kernel}).encode() + b"\n")
+    watch(link, wake_read, kernel)
+
+
+def watch(link: socket.socket, wake: int, kernel: int) -> None:
+    """Serves the supervisor until the kernel or the supervisor is gone; nothing of the agent's user is left then."""
     while True:
-        readable, _, _ = select.select([link, wake_read], [], [])
-        if wake_read in readable:
-            os.read(wake_read, 512)
+        readable, _, _ = select.select([link.fileno(), wake], [], [])
+        if wake in readable:
+            os.read(wake, 512)
             done, status = os.waitpid(kernel, os.WNOHANG)
             if done:
-                ended = {"exit": os.waitstatus_to_exitcode(status)}
-                link.sendall(json.dumps(ended).encode() + b"\n")
+                kill_all()
+                link.sendall(json.dumps({"exit": os.waitstatus_to_exitcode(status)}).encode() + b"\n")
                 return
-        if link in readable:
+        if link.fileno() in readable:
             commands = link.recv(64)
-            if not commands:  # the supervisor is gone: so is the reason to live
-                os.kill(kernel, signal.SIGKILL)
+            if not commands:
+                kill_all()
                 return
-            for letter in commands:
-                number = SIGNALS.get(bytes([letter]))
-                if number is not None:
-                    with contextlib.suppress(ProcessLookupError):
-                        os.kill(kernel, number)
-                    link.sendall(b'{"signalled": true}\n')
+            for letter in commands.decode():
+                if letter == "I":
+                    os.kill(kernel, signal.SIGINT)
+                elif letter == "K":
+                    kill_all()
+                link.sendall(b'{"signalled": true}\n')
+
+
+def kill_all() -> None:
+    """Ends every process of this user but this one."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(-1, signal.SIGKILL)
+
+
+def clean(folder: str) -> None:
+    """Removes what earlier kernels, and code in them, left in `folder`; what is the supervisor's stays."""
+    for place, folders, files in os.walk(folder, topdown=False):
+        for name in files:
+            with contextlib.suppress(OSError):
+                os.unlink(os.path.join(place, name))
+        for name in folders:
+            with contextlib.suppress(OSError):
+                os.rmdir(os.path.join(place, name))
 
 
 def start(argv: list[str], cwd: str, env: dict[str, str]) -> int:
@@ -60,7 +86,10 @@ def start(argv: list[str], cwd: str, env: dict[str, str]) -> int:
         os.umask(0o002)
         os.setsid()
         os.chdir(cwd)
-        os.makedirs("out", exist_ok=True)
+        with contextlib.suppress(
+            OSError
+        ):  # no room, or something of that name: the kernel must come up all the same
+            os.makedirs("out", exist_ok=True)
         with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as score:
             score.write(KERNEL_OOM_SCORE)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from pathlib import Path
 
 import pytest
 
 from codeact.errors import ModelAuthError
 from codeact.home import models_dir
-from codeact.models import OpenAIModel, embedded, resolve
+from codeact.models import embedded, resolve
 from codeact.models.catalogue import DEFAULT
+from codeact.models.openai import OpenAIModel
 from codeact.models.server import State, read_state
 from codeact.types import Message, Reply, Request
 
@@ -26,9 +28,18 @@ def running() -> State:
     return state
 
 
+@pytest.fixture
+def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A home with the user's weights, so that a server which serves someone else is left alone."""
+    weights = embedded.fetch(DEFAULT, print)
+    monkeypatch.setenv("CODEACT_HOME", str(tmp_path))
+    models_dir().mkdir(parents=True)
+    (models_dir() / weights.name).symlink_to(weights)
+
+
+@pytest.mark.usefixtures("own_home")
 def test_a_local_model_from_nothing_to_stopped() -> None:
     pytest.importorskip("xllamacpp")
-    embedded.stop_server(DEFAULT)
     model = resolve("local", on_progress=print)
     try:
         *_, reply = model(ASK)

@@ -20,7 +20,8 @@ SALES = {
     "first_rows": [["North", "3"]],
 }  # fmt: skip
 
-KEYS = list(SALES) + [
+KEYS = [
+    *SALES,
     "sheets", "tables", "described", "folders", "files", "left_out", "left_out_count", "container", "dimensions", "structure",
     "record_types", "fields", "problem", "extensions", "first_names", "width", "encoding_alternatives", "first_lines", "header_rows",
 ]  # fmt: skip
@@ -30,7 +31,7 @@ VALUES = st.recursive(
     | st.integers()
     | st.floats()
     | st.text(max_size=20)
-    | st.just(10**5000)
+    | st.just(10**400)
     | st.just("x" * 5000),
     lambda inner: (
         st.lists(inner, max_size=4)
@@ -157,5 +158,5 @@ def test_any_text_in_any_place_stays_on_its_line(value: str, key: str) -> None:
 def test_json_of_any_depth_is_cut() -> None:
     nested: dict[str, object] = dict(SALES)
     for _ in range(50):
-        nested = SALES | {"described": [nested], "sheets": [nested]}
+        nested = SALES | {"described": [nested]}
     assert len(render(manifest(json.loads(json.dumps(nested))), budget_tokens=10**6)) < 20_000

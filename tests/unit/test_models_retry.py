@@ -10,8 +10,9 @@ from collections.abc import Iterator
 import pytest
 
 from codeact.errors import ModelAuthError, ModelUnreachable
-from codeact.models import OpenAIModel, RetryingModel, faults, retrying
-from codeact.models.faults import Transient
+from codeact.models import RetryingModel, faults, retrying
+from codeact.models.openai import OpenAIModel
+from codeact.models.retry import Transient
 from codeact.types import Delta, Message, Reply, Request, Retrying
 from tests.gateway import Answer, Gateway, fails, says
 

@@ -1,0 +1,88 @@
+"""Removes containers that nobody owns any more: left by a process that was killed, or past their time."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from docker.errors import DockerException
+
+from sandbox.engine import Engine
+
+LABEL = "codeact"
+EXPIRY_SECONDS = 24 * 3600
+PERIOD = 60.0
+"""The least number of seconds between two looks at one engine."""
+FAILURES = (DockerException, OSError)
+"""What the client raises: what its HTTP library raises is an OSError."""
+
+_last_look: dict[str, float] = {}
+
+
+def ownership() -> dict[str, str]:
+    """Labels that say whose a container is, and until when."""
+    expires = int(time.time()) + EXPIRY_SECONDS
+    return {LABEL: "sandbox", f"{LABEL}.owner": _identity(os.getpid()), f"{LABEL}.expires": str(expires)}
+
+
+def reap(client: Any) -> int:
+    """Removes our containers that no live process owns; how many. Raises DockerException or OSError.
+
+    Of a process of this machine, those are all that it left when it ended; of others, what has ended or expired.
+    """
+    removed = 0
+    for container in client.api.containers(all=True, filters={"label": f"{LABEL}=sandbox"}):
+        if _is_left(container.get("Labels") or {}, str(container.get("State"))):
+            with contextlib.suppress(DockerException):  # another reaper was faster
+                client.api.remove_container(container["Id"], force=True, v=True)
+                removed += 1
+    return removed
+
+
+def reap_in_background(engine: Engine) -> None:
+    """Reaps now and then, beside whatever the caller goes on to do."""
+    now = time.monotonic()
+    if now - _last_look.get(engine.url, -PERIOD) >= PERIOD:
+        _last_look[engine.url] = now
+        threading.Thread(target=_reap_quietly, args=(engine,), name="sandbox-reaper", daemon=True).start()
+
+
+def _reap_quietly(engine: Engine) -> None:
+    with contextlib.suppress(*FAILURES), contextlib.closing(engine.client()) as client:
+        reap(client)
+
+
+def _is_left(labels: Mapping[str, str], state: str) -> bool:
+    owner = labels.get(f"{LABEL}.owner", "")
+    machine, _, process = owner.rpartition("/")
+    pid, _, started = process.partition(":")
+    if machine == _machine() and pid.isdigit() and started:
+        return _start_time(int(pid)) != started
+    expires = labels.get(f"{LABEL}.expires", "")
+    return state in ("exited", "dead") or not expires.isdigit() or int(expires) < time.time()
+
+
+def _identity(pid: int) -> str:
+    return f"{_machine()}/{pid}:{_start_time(pid)}"
+
+
+def _machine() -> str:
+    """This machine and the namespace in which its process ids count; they tell whether a process can be looked for."""
+    try:
+        return f"{socket.gethostname()}/{Path('/proc/self/ns/pid').readlink()}"
+    except OSError:
+        return f"{socket.gethostname()}/"
+
+
+def _start_time(pid: int) -> str:
+    """When a process started, in clock ticks since boot: tells it from a later one of the same number. Empty: no such."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    except (OSError, IndexError):
+        return ""

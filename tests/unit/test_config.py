@@ -1,0 +1,184 @@
+"""Settings: where they come from, which wins, and what is said of a wrong one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from codeact import config
+from codeact.config import Settings, load
+from codeact.errors import UsageError
+
+
+def write(folder: Path, text: str | bytes) -> Path:
+    file = folder / "codeact.toml"
+    file.write_bytes(text.encode() if isinstance(text, str) else text)
+    return file
+
+
+def test_nothing_said_gives_the_defaults(tmp_path: Path) -> None:
+    settings = load({}, {}, tmp_path)
+    assert settings == Settings()
+    assert (settings.max_turns, settings.max_seconds, settings.max_tokens) == (20, 600, 200_000)
+    assert (settings.memory, settings.disk, settings.image, settings.network) == (
+        "1g",
+        "512m",
+        "data",
+        "none",
+    )
+
+
+def test_a_flag_beats_the_environment_which_beats_the_file(tmp_path: Path) -> None:
+    write(tmp_path, 'max_turns = 1\nmax_tokens = 10\nimage = "a"\n')
+    environ = {"CODEACT_MAX_TURNS": "2", "CODEACT_MAX_TOKENS": "20"}
+    settings = load({"max_turns": "3", "max_tokens": None, "image": None}, environ, tmp_path)
+    assert (settings.max_turns, settings.max_tokens, settings.image) == (3, 20, "a")
+
+
+def test_every_setting_can_come_from_the_file(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        'model = "m"\nbase_url = "http://h/v1"\ndata = ["a.csv", "b=c"]\noutput_schema = "s.json"\nout = "o"\n'
+        'max_turns = 2\nmax_seconds = 1.5\nmax_tokens = 4\ncell_timeout = 5\nsandbox = "docker"\nimage = "minimal"\n'
+        'memory = "256m"\ncpus = 0.5\npids = 64\ndisk = 1048576\nnetwork = "none"\nruntime = "runsc"\nquiet = true\n'
+        "json = true\ndebug = false\n",
+    )
+    assert load({}, {}, tmp_path) == Settings(
+        model=("m",),
+        base_url="http://h/v1",
+        data=("a.csv", "b=c"),
+        output_schema=Path("s.json"),
+        out=Path("o"),
+        max_turns=2,
+        max_seconds=1.5,
+        max_tokens=4,
+        cell_timeout=5.0,
+        sandbox="docker",
+        image="minimal",
+        memory="256m",
+        cpus="0.5",
+        pids="64",
+        disk="1048576",
+        network="none",
+        runtime="runsc",
+        quiet=True,
+        json=True,
+        debug=False,
+    )
+
+
+def test_every_setting_can_come_from_the_environment(tmp_path: Path) -> None:
+    said = {
+        "model": ("m", ("m",)),
+        "base_url": ("http://h", "http://h"),
+        "data": ("a.csv:b.csv", ("a.csv", "b.csv")),
+        "output_schema": ("s.json", Path("s.json")),
+        "out": ("o", Path("o")),
+        "max_turns": ("2", 2),
+        "max_seconds": ("0.5", 0.5),
+        "max_tokens": ("3", 3),
+        "cell_timeout": ("4", 4.0),
+        "sandbox": ("docker", "docker"),
+        "image": ("minimal", "minimal"),
+        "memory": ("2g", "2g"),
+        "cpus": ("2", "2"),
+        "pids": ("99", "99"),
+        "disk": ("1m", "1m"),
+        "network": ("none", "none"),
+        "runtime": ("runsc", "runsc"),
+        "quiet": ("1", True),
+        "json": ("yes", True),
+        "debug": ("false", False),
+    }
+    assert said.keys() == config.KINDS.keys()
+    settings = load({}, {f"CODEACT_{name.upper()}": text for name, (text, _) in said.items()}, tmp_path)
+    assert {name: getattr(settings, name) for name in said} == {n: value for n, (_, value) in said.items()}
+
+
+def test_an_empty_variable_is_none(tmp_path: Path) -> None:
+    assert load({}, {"CODEACT_MODEL": "", "CODEACT_MAX_TURNS": ""}, tmp_path) == Settings()
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "reason"),
+    [
+        ("max_turns", "many", "'many' is not a whole number"),
+        ("max_turns", "0", "at least 1"),
+        ("max_turns", "-3", "at least 1"),
+        ("max_turns", "2.5", "whole number"),
+        ("max_tokens", "", ""),
+        ("max_seconds", "0", "above 0"),
+        ("max_seconds", "nan", "above 0"),
+        ("max_seconds", "inf", "above 0"),
+        ("cell_timeout", "soon", "'soon' is not a number of seconds"),
+        ("memory", "lots", "'lots' is not a size"),
+        ("memory", "-1g", "is not a size"),
+        ("disk", "0", "at least 1"),
+        ("pids", "few", "'few' is not a size"),
+        ("cpus", "all", "'all' is not a number"),
+        ("cpus", "0", "cores"),
+        ("sandbox", "bubblewrap", "write docker or auto"),
+        ("network", "example.org", "write none"),
+        ("image", " ", "is empty"),
+    ],
+)
+def test_a_wrong_flag_is_named_with_its_reason(tmp_path: Path, name: str, given: str, reason: str) -> None:
+    if not given:
+        assert load({name: given}, {}, tmp_path) == Settings()
+        return
+    with pytest.raises(UsageError) as caught:
+        load({name: given}, {}, tmp_path)
+    message = str(caught.value)
+    assert message.startswith(f"--{name.replace('_', '-')}: ")
+    assert reason in message
+    assert "\n" not in message
+
+
+def test_a_wrong_variable_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"^CODEACT_MAX_TURNS: 'x' is not a whole number"):
+        load({}, {"CODEACT_MAX_TURNS": "x"}, tmp_path)
+    with pytest.raises(UsageError, match=r"^CODEACT_QUIET: 'maybe' is neither true nor false"):
+        load({}, {"CODEACT_QUIET": "maybe"}, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("max_turn = 5", ["max_turn: unknown key", "did you mean max_turns?"]),
+        ("[solve]\nmax_turns = 5", ["solve: unknown key", "known are model, "]),
+        ('max_turns = "five"', ["max_turns: 'five' is of the wrong type", "max_turns = 20"]),
+        ("max_turns = true", ["max_turns: true is of the wrong type"]),
+        ("max_turns = 2.5", ["max_turns: 2.5 is of the wrong type"]),
+        ("quiet = 1", ["quiet: 1 is of the wrong type", "quiet = true"]),
+        ('quiet = "true"', ["quiet: 'true' is of the wrong type"]),
+        ("data = 5", ["data: 5 is of the wrong type", 'data = ["PATH"]']),
+        ('data = ["a", 5]', ["data: 5 is of the wrong type"]),
+        ("image = 3", ["image: 3 is of the wrong type", 'image = "data"']),
+        ("out = 3", ["out: 3 is of the wrong type", 'out = "DIR"']),
+        ('memory = "lots"', ["memory: 'lots' is not a size"]),
+        ("max_turns = 0", ["max_turns: '0' is not a whole number of at least 1"]),
+        ("max_turns =", ["is not TOML", "mend that line"]),
+        (b"\xff\xfe", ["is not UTF-8"]),
+    ],
+)
+def test_a_wrong_file_is_named_with_key_and_reason(
+    tmp_path: Path, text: str | bytes, words: list[str]
+) -> None:
+    file = write(tmp_path, text)
+    with pytest.raises(UsageError) as caught:
+        load({}, {}, tmp_path)
+    message = str(caught.value)
+    assert message.startswith(f"{file}: ")
+    assert all(word in message for word in words), message
+
+
+def test_a_byte_order_mark_is_passed_over(tmp_path: Path) -> None:
+    write(tmp_path, b"\xef\xbb\xbfmax_turns = 4\n")
+    assert load({}, {}, tmp_path).max_turns == 4
+
+
+def test_a_folder_in_the_files_place(tmp_path: Path) -> None:
+    (tmp_path / "codeact.toml").mkdir()
+    with pytest.raises(UsageError, match=r"codeact.toml: cannot be read: Is a directory"):
+        load({}, {}, tmp_path)
