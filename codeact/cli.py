@@ -13,7 +13,7 @@ import click
 
 from codeact import __version__
 from codeact.commands.doctor import doctor
-from codeact.commands.group import Commands, meant
+from codeact.commands.group import Commands, Stopped, meant
 from codeact.commands.image import image
 from codeact.commands.invocation import (
     ENDING,
@@ -21,7 +21,6 @@ from codeact.commands.invocation import (
     USAGE,
     Invocation,
     as_json,
-    discard,
     exit_code,
     fail,
     outcome,
@@ -30,7 +29,8 @@ from codeact.commands.invocation import (
 from codeact.commands.model import model
 from codeact.commands.runs import runs, show
 from codeact.commands.solve import solve
-from codeact.errors import CodeActError, Interrupted
+from codeact.config import YES, flag, variable
+from codeact.errors import CodeActError
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -48,20 +48,17 @@ for command in (solve, image, model, doctor, runs, show):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; its exit code. Only `--debug` shows tracebacks."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+    words = [word for word in given if word != flag("debug")]  # any command may be asked for it
     _prepare_streams()
     _prepare_signals()
     invocation = Invocation(
-        json=words[:1] == ["solve"] and "--json" in words,
-        debug="--debug" in words or os.environ.get("CODEACT_DEBUG", "") in ("1", "true"),
+        json=words[:1] == ["solve"] and _switched_on("json", words), debug=_switched_on("debug", given)
     )
     try:
         code = cli.main(words, prog_name="codeact", standalone_mode=False, obj=invocation)
         sys.stdout.flush()
-    except BrokenPipeError:
-        discard(1)
-        code = 0
-    except (Interrupted, click.Abort) as error:
+    except (Stopped, click.Abort) as error:
         code = _fail(invocation, str(error) or "interrupted", INTERRUPTED, "interrupted")
     except click.ClickException as error:
         code = _fail(invocation, _usage(error), USAGE)
@@ -70,6 +67,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             traceback.print_exc()
         code = _fail(invocation, _explained(error), exit_code(type(error).__name__))
     return code if isinstance(code, int) else 0
+
+
+def _switched_on(name: str, words: Sequence[str]) -> bool:
+    """Whether a switch was asked for, as far as can be told before the words are understood."""
+    return flag(name) in words or os.environ.get(variable(name), "").lower() in YES
 
 
 def _fail(invocation: Invocation, message: str, code: int, status: str = "failed") -> int:

@@ -17,7 +17,7 @@ from typing import Any
 from codeact.errors import UsageError
 
 FILE = "codeact.toml"
-_YES = ("1", "true", "yes", "on")
+YES = ("1", "true", "yes", "on")
 _NO = ("0", "false", "no", "off")
 
 
@@ -88,9 +88,9 @@ def _choice(*words: str) -> Kind:
 
 
 def _yes(text: str) -> bool:
-    if text.lower() not in _YES + _NO:
+    if text.lower() not in YES + _NO:
         raise ValueError(f"{text!r} is neither true nor false; write one of them")
-    return text.lower() in _YES
+    return text.lower() in YES
 
 
 SWITCH = Kind("", (bool,), _yes)

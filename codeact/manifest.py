@@ -11,6 +11,9 @@ _WIDE_PER_TOKEN = 1.5
 _CELL = 60
 _READ = 1500
 _NESTED = 2
+_ROW_CELLS = 16
+_NAME = 120
+_START = "Nothing is loaded yet: start with a line after read:"
 _MOST = 500
 _LARGEST_NUMBER = 10**15
 # What could end a block of ours or open one: fences, tags, and the special marks of chat templates.
@@ -63,7 +66,9 @@ def render(manifest: object, *, budget_tokens: int = 1500) -> str:
     rest = _left_out(top)
     text = ""
     for level in _LEVELS:
-        text = "\n".join([*folders, *(line for entry in files for line in _file(entry, level)), *rest])
+        described = [line for entry in files for line in _file(entry, level)]
+        start = [_START] if any(line.lstrip().startswith("read: ") for line in described) else []
+        text = "\n".join([*folders, *described, *rest, *start])
         if tokens(text) <= budget_tokens:
             return text
     return _cut_lines(text.split("\n"), budget_tokens)
@@ -83,7 +88,9 @@ def _cut_lines(lines: list[str], budget: int) -> str:
 def _file(entry: Entry, level: _Level, depth: int = 0) -> Iterator[str]:
     indent = "  " * depth
     yield f"{indent}{_path(entry)} — {', '.join(_facts(entry))}"
-    for line in _details(entry, level):
+    parts = [*_dicts(entry, "sheets", level.nested), *_dicts(entry, "tables", level.nested)]
+    told_below = depth < _NESTED and any(_read(part) for part in parts)
+    for line in _details(entry, level, read=not told_below):
         yield f"{indent}  {line}"
     if depth >= _NESTED or not level.nested:
         return
@@ -104,7 +111,7 @@ def _part(word: str, part: Entry, level: _Level, depth: int) -> Iterator[str]:
     indent = "  " * (depth + 1)
     name = f" {_exact(part.get('name'))}" if isinstance(part.get("name"), str) else ""
     yield f"{indent}{word}{name} — {', '.join(_facts(part))}"
-    for line in _details(part, level):
+    for line in _details(part, level, read=True):
         yield f"{indent}  {line}"
 
 
@@ -174,10 +181,10 @@ def _size(size: int) -> str:
     return f"{value:.3g} GB"
 
 
-def _details(entry: Entry, level: _Level) -> Iterator[str]:
+def _details(entry: Entry, level: _Level, *, read: bool) -> Iterator[str]:
     if _text(entry, "problem"):
         yield f"problem: {_text(entry, 'problem', 200)}"
-    if level.read and (line := _read(entry)):
+    if read and level.read and (line := _read(entry)):
         yield f"read: {line}{'' if entry.get('read_verified') is True else '   # not tried: check the result'}"
     yield from (f"note: {note}" for note in _strings(entry, "notes", level.notes, 240))
     left = len(_list(entry, "notes")) - level.notes
@@ -195,7 +202,7 @@ def _read(entry: Entry) -> str:
     line = entry.get("read")
     if not isinstance(line, str) or len(line) > _READ or not line.isprintable():
         return ""
-    return line.replace("`", "\\x60").replace("<", "\\x3c")
+    return _escaped(line)
 
 
 def _structure(entry: Entry, level: _Level) -> Iterator[str]:
@@ -223,31 +230,39 @@ def _columns(entry: Entry, level: _Level) -> Iterator[str]:
     if not columns:
         return
     said: set[str] = set()
-    shown = [_column(column, level, said) for column in columns[: level.columns]]
-    more = f", and {len(columns) - level.columns} more" if len(columns) > level.columns else ""
+    shown = [_column(column, at, level, said) for at, column in enumerate(columns[: level.columns])]
+    which = (
+        f"first {level.columns} of {len(columns)}" if len(columns) > level.columns else f"all {len(columns)}"
+    )
     counted = [_int(_dict(column), "missing") for column in columns]
     none = "; no missing values" if level.typed and all(count == 0 for count in counted) else ""
-    yield f"columns ({len(columns)}): {', '.join(text for text in shown if text)}{more}{none}"
+    yield f"columns ({which}): {', '.join(text for text in shown if text)}{none}"
 
 
-def _column(column: object, level: _Level, said: set[str]) -> str:
+def _column(column: object, at: int, level: _Level, said: set[str]) -> str:
     """One column; a remark that an earlier column had (``said``) is not repeated."""
     if isinstance(column, str):
-        return _name(column)
+        return _column_name(column, at)
     known = _dict(column)
     if not isinstance(known.get("name"), str):
         return ""
-    name = _name(str(known["name"]))
+    name = _column_name(str(known["name"]), at)
     if not level.typed:
         return name
     kind = _text(known, "type", 40)
-    examples = [repr(_cut(value, 24)) for value in _strings(known, "examples", 2, 24)]
-    low, high = _text(known, "min", 24), _text(known, "max", 24)
-    parts = [kind + (f": {', '.join(examples)}" if examples else "")]
-    if low and high and not kind.startswith("code"):
-        parts = [f"{kind} {low}" if low == high else f"{kind} {low}..{high}"]
     missing, distinct = _int(known, "missing"), _int(known, "distinct")
-    if distinct and kind == "text":
+    listed = len(_list(known, "examples"))
+    whole = kind == "text" and distinct == listed
+    examples = [_quoted(value) for value in _strings(known, "examples", listed if whole else 2, 25)]
+    low, high = _text(known, "min", 32), _text(known, "max", 32)
+    parts = [kind + (f": {', '.join(examples)}" if examples else "")]
+    if low and high and not kind.startswith("digits"):
+        parts = [f"{kind} {low}" if low == high else f"{kind} {low}..{high}"]
+    if whole and distinct and distinct > 1:
+        parts = [f"{kind}, one of {', '.join(examples)}"]
+    elif whole and distinct == 1:
+        parts = [f"{kind}, always {examples[0]}"] if examples else parts
+    elif distinct and kind == "text":
         parts.append(f"{distinct} distinct")
     if missing:
         parts.append(f"{missing} missing")
@@ -261,7 +276,10 @@ def _column(column: object, level: _Level, said: set[str]) -> str:
 def _rows(entry: Entry, level: _Level) -> Iterator[str]:
     for number, row in enumerate(_list(entry, "first_rows")[: level.rows]):
         if isinstance(row, list):
-            cells = [_cut(cell, _CELL) for cell in row[: level.columns] if isinstance(cell, str)]
+            cells = [
+                _cut(cell, _CELL) for cell in row[: min(level.columns, _ROW_CELLS)] if isinstance(cell, str)
+            ]
+            cells += ["..."] if len(row) > len(cells) else []
             yield f"{'first rows' if number == 0 else '          '}: {' | '.join(cells)}"
     for number, line in enumerate(_strings(entry, "first_lines", level.rows, 120)):
         yield f"{'first lines' if number == 0 else '           '}: {line}"
@@ -293,15 +311,30 @@ def _path(entry: Entry) -> str:
 
 def _name(name: str, limit: int = 80) -> str:
     """A name as it is when that is unmistakable, else as a Python string, so that it can be copied."""
-    if _SIMPLE_NAME.fullmatch(name) and len(name) <= limit:
-        return _cut(name, limit)
+    if _SIMPLE_NAME.fullmatch(name) and len(name) <= limit and name.isprintable():
+        return name
     return _exact(name, limit)
 
 
 def _exact(value: object, limit: int = 80) -> str:
+    """A Python string literal that means the text exactly; of a long text its beginning, with … after the quote."""
     text = value if isinstance(value, str) else ""
-    short = text if len(text) <= limit else text[:limit] + "…"
-    return _neutral(repr(short))
+    return _escaped(repr(text[:limit])) + ("…" if len(text) > limit else "")
+
+
+def _column_name(name: str, at: int) -> str:
+    """A name that can be copied; a long one by its place."""
+    return _name(name, _NAME) if len(name) <= _NAME else f"df.columns[{at}] {_exact(name, 40)}"
+
+
+def _quoted(text: str) -> str:
+    """An example value in quotes; one that was cut has its … outside of them."""
+    return f"{text[:-1]!r}…" if text.endswith("…") else repr(text)
+
+
+def _escaped(literal: str) -> str:
+    """A string literal with our marks written as Python escapes: the same value."""
+    return literal.replace("`", "\\x60").replace("<", "\\x3c")
 
 
 def _cut(value: object, limit: int) -> str:

@@ -9,6 +9,8 @@ from sandbox.types import CellError, CellResult, Dropped, Notice, Output, Rich, 
 NOTHING = "(the code printed nothing)"
 BUDGET = 8000
 """Characters of one observation's output."""
+SMALL_BUDGET = 3000
+"""The same, for a small model: it reads slowly and loses its way in long texts."""
 _SILENT = ("<Figure size",)
 """Texts that stand for a picture which is sent or named itself."""
 

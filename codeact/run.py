@@ -89,7 +89,7 @@ class Run:
             task=self._task,
             model=agent.model.name,
             settings=settings,
-            system=context.system_text(workspace.PACKAGES.get(agent.image, ())),
+            system=context.system_text(workspace.described(agent.image)),
             first=context.first_text(self._task, text, schema),
         )
 
@@ -207,7 +207,7 @@ class Run:
     def _stream_reply(self, request: Request) -> Generator[events.Event, None, Reply]:
         """The reply, with its pieces as events. It is ended early where more text could not change what is done."""
         text = ""
-        only_first = getattr(self._agent.model, "one_block", False)
+        only_first = self._agent.model.small
         self._pump = Pump(self._agent.model(request))
         try:
             while True:
@@ -271,9 +271,12 @@ class Run:
         said = context.follow_ups()
         if problem is not None:
             yield self.observe(turn, said["refused"].format(problem=problem))
-        elif self._data and not self._ran_code and self._guess is None:
+        elif self._guess is None and self._data and not self._ran_code:
             self._guess = answer
             yield self.observe(turn, said["not_run"])
+        elif self._guess is None and self._agent.model.small:
+            self._guess = answer
+            yield self.observe(turn, said["in_words"])
         else:
             raise Answered(answer=answer)
 
@@ -319,7 +322,8 @@ class Run:
                 names.append(path.name)
                 self._pictures[path.name] = image
                 self._figures.append(Artifact(path.name, path, path.stat().st_size))
-        return observation.cell_text(cell, len(names), keep_full=self._keep_full), names
+        budget = observation.SMALL_BUDGET if self._agent.model.small else observation.BUDGET
+        return observation.cell_text(cell, len(names), budget=budget, keep_full=self._keep_full), names
 
     def _keep_full(self, text: str) -> str:
         self._full_texts += 1

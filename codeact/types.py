@@ -90,11 +90,13 @@ class Model(Protocol):
     """Any callable of this form is a model: it yields deltas, then exactly one `Reply` as the last item.
 
     Raises a `ModelError`. Closing the generator early ends the request. `name` is shown and journalled; `sees` says
-    whether images are sent.
+    whether images are sent; with a `small` model a turn ends at its first block of code, outputs are cut shorter, and
+    an answer in words is asked for as a value.
     """
 
     name: str
     sees: bool
+    small: bool
 
     def __call__(self, request: Request) -> Iterator[Delta | Retrying | Reply]: ...
 

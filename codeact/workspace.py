@@ -11,7 +11,6 @@ from sandbox import Sandbox, SandboxError
 PACKAGE = "codeact_inside"
 FOLDER = ".codeact"
 PACKAGES = {
-    "minimal": ("the Python standard library",),
     "data": (
         "pandas",
         "numpy",
@@ -30,6 +29,8 @@ PACKAGES = {
     ),
 }
 """What the prompt says is installed, by image."""
+IMPORTED = {"data": {"pd": "pandas", "np": "numpy"}}
+"""What every kernel of an image has imported from the start, by the name it has: models forget to."""
 SETUP_SECONDS = 60.0
 MANIFEST_SECONDS = 20.0
 
@@ -45,12 +46,21 @@ def prepare(box: Sandbox, names: list[str]) -> Any:
     return set_up_kernel(box, names)
 
 
+def described(image: str) -> str:
+    """What is installed in an image, and what is imported already, for the prompt."""
+    installed = ", ".join(PACKAGES.get(image, ("the Python standard library",)))
+    imported = " and ".join(f"{name} as {short}" for short, name in IMPORTED.get(image, {}).items())
+    return f"{installed}; {imported} are imported already" if imported else installed
+
+
 def set_up_kernel(box: Sandbox, names: list[str] | None = None) -> Any:
     """What a fresh kernel needs, and with `names` the manifest."""
     lines = [
+        *(f"import {name} as {short}" for short, name in IMPORTED.get(box.image, {}).items()),
         "import sys",
         f"sys.path.append('/workspace/{FOLDER}')",
         f"import {PACKAGE}.answers",
+        f"{PACKAGE}.answers.install()",
     ]
     if names:
         paths = [f"data/{name}" for name in names]
@@ -59,7 +69,7 @@ def set_up_kernel(box: Sandbox, names: list[str] | None = None) -> Any:
             f"print(json.dumps({PACKAGE}.manifest.describe({paths!r}, seconds={MANIFEST_SECONDS})))",
             "del json",
         ]
-    lines += [f"{PACKAGE}.answers.install()", f"del sys, {PACKAGE}"]
+    lines += [f"del sys, {PACKAGE}"]
     cell = box.run("\n".join(lines), timeout=SETUP_SECONDS)
     if names and cell.status == "died":  # a file that kills whoever looks at it: the run goes on without a manifest
         set_up_kernel(box)

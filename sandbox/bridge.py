@@ -28,7 +28,8 @@ FRAME_COST = 512
 PAUSES = (0.0, 0.2, 1.0, 3.0)
 """Seconds before each attempt to open a stream again."""
 RECONNECTS = 5
-"""Streams in a row that may end without having carried anything."""
+"""Streams in a row that may end soon, without having carried anything new."""
+SOON = 10.0
 WELCOME_SECONDS = 20.0
 
 Frame = frames.Frame
@@ -186,8 +187,9 @@ class Bridge:
                 return
 
     def _read_stream(self) -> bool:
-        """Reads until the stream ends; whether anything came in."""
+        """Reads until the stream ends; whether it lasted, or anything new came in."""
         heard = False
+        started = time.monotonic()
         stream = self._stream
         while stream is not None:
             try:
@@ -195,11 +197,10 @@ class Bridge:
             except OSError:
                 data = b""
             if not data:
-                return heard
-            heard = True
+                break
             for header, body in _decoded(self._decoder, data):
-                self._take(header, body)
-        return heard
+                heard = self._take(header, body) or heard
+        return heard or time.monotonic() - started > SOON
 
     def _reconnect(self, silent: int) -> None:
         with self._progress:
@@ -219,7 +220,8 @@ class Bridge:
                 reason = error
         raise ConnectionLost(f"the stream into the sandbox could not be opened again: {reason}") from reason
 
-    def _take(self, header: dict[str, Any], body: bytes) -> None:
+    def _take(self, header: dict[str, Any], body: bytes) -> bool:
+        """Puts a frame where it is waited for; whether it is new."""
         with self._progress:
             try:
                 fresh = self._sequencer.accept(header, body)
@@ -230,7 +232,7 @@ class Bridge:
                 self._write(ack)
             self._progress.notify_all()
         if not fresh:
-            return
+            return False
         match header.get("op"):
             case "call":
                 self._on_call(header, body)
@@ -243,6 +245,7 @@ class Bridge:
                 pass
             case _:
                 self.events.put(header, body)
+        return True
 
     def _lose(self, reason: str) -> None:
         """Called with the lock held; the first reason stays."""

@@ -9,7 +9,6 @@ _SEQUENCES = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?|\x9b[0-?]*[ -/]*[@-~]|\x1b[ -/]*[0-~]?"
 )
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-_OVERWRITTEN = re.compile(r"[^\n]*\r(?=[^\n])")
 _UNFINISHED = re.compile(r"(?:\x1b(?:\[[0-?]*[ -/]*|[\]PX^_][^\x07\x1b]*\x1b?|[ -/]*)|\x9b[0-?]*[ -/]*)\Z")
 MAX_HELD = 4096
 
@@ -21,15 +20,20 @@ def clean(value: object) -> str:
     """
     text = value if isinstance(value, str) else ""
     if not text.isprintable():
-        text = _SEQUENCES.sub("", text).replace("\r\n", "\n")
-        text = _OVERWRITTEN.sub("", text)
-        text = _CONTROL.sub("", text)
+        text = _CONTROL.sub("", _last_states(_SEQUENCES.sub("", text)))
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def clean_error(value: object) -> str:
     """An exception's class name: one short word."""
     return re.sub(r"[^\w.]", "", clean(value))[:100]
+
+
+def _last_states(text: str) -> str:
+    """Lines without what carriage returns overwrote in them."""
+    if "\r" not in text:
+        return text
+    return "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
 
 
 class TextCleaner:
@@ -48,7 +52,7 @@ class TextCleaner:
             end = line
         self._held = text[end:]
         if len(self._held) > MAX_HELD:
-            self._held = _OVERWRITTEN.sub("", self._held)
+            self._held = _last_states(self._held)
         if len(self._held) > MAX_HELD:
             end, self._held = len(text), ""
         return clean(text[:end])

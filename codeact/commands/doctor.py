@@ -17,8 +17,7 @@ from codeact.commands.invocation import NO_MODEL, NO_SANDBOX, as_json, put
 @click.option("--image", metavar="NAME", help="the image to check (default: data)")
 @click.option("--runtime", metavar="NAME", help="the engine's runtime, such as runsc")
 @click.option("--json", "as_list", is_flag=True, help="a JSON list of the checks")
-@click.option("--debug", is_flag=True, hidden=True)
-def doctor(as_list: bool, debug: bool, **flags: Any) -> int:
+def doctor(as_list: bool, **flags: Any) -> int:
     """Check engine, image, limits and model. Each line that fails says how to mend it."""
     from codeact.doctor import examine
 

@@ -8,11 +8,15 @@ from typing import Any
 
 import click
 
-from codeact.errors import Interrupted, UsageError
+from codeact.errors import CodeActError, UsageError
+
+
+class Stopped(CodeActError):
+    """A command was ended by a signal before it was done."""
 
 
 class Commands(click.Group):
-    """Raises UsageError for an unknown command, and Interrupted."""
+    """Raises UsageError for an unknown command, and Stopped."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -26,7 +30,13 @@ class Commands(click.Group):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
-            raise Interrupted("interrupted: the command was ended; start it again") from None
+            raise Stopped("interrupted: the command was ended; start it again") from None
+        except (
+            BrokenPipeError
+        ) as error:  # click takes each for that of standard output, which `put` has seen to
+            raise CodeActError(
+                "a connection to the engine or the model broke; start the command again"
+            ) from error
 
 
 def meant(word: str, known: Sequence[str]) -> str:

@@ -20,8 +20,7 @@ _TAIL = 64 * 1024
 
 @click.command()
 @click.option("--json", "as_list", is_flag=True, help="a JSON list of run, task, status, started, model")
-@click.option("--debug", is_flag=True, hidden=True)
-def runs(as_list: bool, debug: bool) -> int:
+def runs(as_list: bool) -> int:
     """List the runs, newest first."""
     from codeact.home import runs_dir
 
@@ -37,8 +36,7 @@ def runs(as_list: bool, debug: bool) -> int:
 @click.command()
 @click.argument("run")
 @click.option("--json", "as_list", is_flag=True, help="the run's events as a JSON list")
-@click.option("--debug", is_flag=True, hidden=True)
-def show(run: str, as_list: bool, debug: bool) -> int:
+def show(run: str, as_list: bool) -> int:
     """Show RUN (an id, a folder or a run.jsonl): what was done, turn by turn, and the answer."""
     from codeact import journal
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import sys
 import tempfile
@@ -21,6 +22,7 @@ from codeact.errors import UsageError
 
 if TYPE_CHECKING:
     from codeact.agent import Agent
+    from codeact.events import Event
     from codeact.types import Result
     from codeact.views.console import View
 
@@ -65,7 +67,8 @@ def solve(invocation: Invocation, /, task: str, **flags: Any) -> int:
     TASK is the text itself, @FILE to read it from a file, or - to read it from standard input.
     """
     settings = config.load(flags)
-    invocation.json, invocation.debug = settings.json, settings.debug
+    invocation.json = settings.json
+    invocation.debug = invocation.debug or settings.debug
     with tempfile.TemporaryDirectory(prefix="codeact-") as scratch:
         return _solve(task, settings, Path(scratch))
 
@@ -77,8 +80,11 @@ def _solve(task: str, settings: Settings, scratch: Path) -> int:
     out = prepare_out(settings.out)
     with _view(settings) as view:
         agent = _agent(settings, schema, out, view)
-        with _signals(agent, view):
-            result = agent.run(text, inputs, observers=[view] if view else [])
+        with _signals(agent, view) as begun:
+            observers: list[Callable[[Event], None]] = [lambda event: begun.set()]
+            if view:
+                observers.append(view)
+            result = agent.run(text, inputs, observers=observers)
     _report(result, settings)
     return result_code(result)
 
@@ -92,7 +98,7 @@ def read_task(task: str, specs: Sequence[str]) -> str:
     elif task.startswith("@"):
         text = _decoded(task, read_file(Path(task[1:]).expanduser(), "task file", TASK_BYTES + 1))
     else:
-        text = task.encode("utf-8", "replace").decode()
+        text = os.fsencode(task).decode("utf-8", "replace")  # whatever the locale is
     if not text.strip():
         raise UsageError("TASK: is empty; write what is to be found out or done")
     return text
@@ -195,8 +201,13 @@ def _agent(settings: Settings, schema: dict[str, Any] | None, out: Path | None, 
 
 
 @contextmanager
-def _signals(agent: Agent, view: View | None) -> Iterator[None]:
-    """Ctrl-C ends the turn, and pressed again the run; other signals to end end the run. What the run holds is removed."""
+def _signals(agent: Agent, view: View | None) -> Iterator[threading.Event]:
+    """Ctrl-C ends the turn, and pressed again the run; other signals to end end the run. What the run holds is removed.
+
+    Before the event that is given is set, there is nothing to end but the command; pressed a third time, nothing else
+    is wanted.
+    """
+    begun = threading.Event()
     pressed = 0
 
     def end_run() -> None:
@@ -211,12 +222,9 @@ def _signals(agent: Agent, view: View | None) -> Iterator[None]:
     def handle(number: int, frame: object) -> None:
         nonlocal pressed
         pressed += 1
-        if number == signal.SIGINT and pressed == 1:
-            act = end_turn
-        elif pressed <= 2:
-            act = end_run
-        else:
+        if pressed > 2 or not begun.is_set():
             raise KeyboardInterrupt
+        act = end_turn if number == signal.SIGINT and pressed == 1 else end_run
         # not in the handler itself: the code that it stops may hold the locks that these need
         threading.Thread(target=act, daemon=True).start()
 
@@ -225,7 +233,7 @@ def _signals(agent: Agent, view: View | None) -> Iterator[None]:
         if handler != signal.SIG_IGN:
             signal.signal(number, handle)
     try:
-        yield
+        yield begun
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

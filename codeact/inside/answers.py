@@ -12,6 +12,7 @@ import pathlib
 import sys
 import types
 import uuid
+import warnings
 from typing import Any
 
 from sandbox_guest.host import HostCallError, call
@@ -171,7 +172,14 @@ def install() -> None:
     shell.user_ns["final_answer"] = final_answer
     shell.user_ns_hidden["final_answer"] = final_answer
     shell.events.register("post_run_cell", _tell_names)
+    _quieten()
     shell.execution_count = 1  # what is set up here is no cell of the author's
+
+
+def _quieten() -> None:
+    """What a library says to its own developers leads the reader of an output astray."""
+    for kind in (DeprecationWarning, PendingDeprecationWarning, FutureWarning):
+        warnings.simplefilter("ignore", kind)
 
 
 def _tell_names(result: Any) -> None:

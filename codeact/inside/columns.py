@@ -9,6 +9,8 @@ from . import cells
 from .cells import MISSING_MARKS, PANDAS_MISSING, SPACES
 
 _CUT = 60
+LISTED = 8
+"""Up to so many distinct short texts are listed in full."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,7 @@ class Column:
     decimal: str = ""
     marks: list[str] = field(default_factory=list)
     pandas_marks: list[str] = field(default_factory=list)
+    date_form: str = ""
 
     def json(self) -> dict[str, Any]:
         found: dict[str, Any] = {
@@ -158,8 +161,8 @@ def _numeric(name: str, rest: dict[str, int], by_tag: Counter[str], missing: int
         if not long and written - {"code", "integer"} and codes * 20 < sum(rest.values()):
             written -= {"code"}
         else:
-            return Column(name, f"code (digits{width})", missing, len(rest), *_ends(rest), _examples(rest),
-                          f"{why}: read as str", as_text=True, **common)  # fmt: skip
+            return Column(name, f"digits as text{width}", missing, len(rest), *_ends(rest), _examples(rest), why,
+                          as_text=True, **common)  # fmt: skip
     odd = written & {"spaced sign", "bracketed", "percent", "money", "thousands "}
     if odd:
         how = {"spaced sign": "a sign apart from the digits", "bracketed": "negative numbers in brackets",
@@ -206,7 +209,7 @@ def _numeric(name: str, rest: dict[str, int], by_tag: Counter[str], missing: int
         and len(high) == 8
         and all(re.fullmatch(r"(19|20)\d\d(0[1-9]|1[0-2])([0-2]\d|3[01])", v) for v in rest)
     ):
-        note = "looks like dates written YYYYMMDD: pd.to_datetime(..., format='%Y%m%d')"
+        note = "looks like dates written YYYYMMDD: convert with pd.to_datetime, format='%Y%m%d'"
     return Column(name, "integer" if whole else "decimal", missing, len(rest), low, high, _examples(rest), note,
                   thousands=thousands, decimal=decimal, **common)  # fmt: skip
 
@@ -282,9 +285,7 @@ def _dated(
     if zoned:
         offsets = sorted({found["offset"] for value in zoned if (found := cells.OFFSET.search(value))})
         if len(offsets) > 1:
-            notes.append(
-                f"mixed UTC offsets ({', '.join(offsets[:4])}): pd.to_datetime(..., utc=True, format='ISO8601') brings them to UTC"
-            )
+            notes.append(f"mixed UTC offsets ({', '.join(offsets[:4])})")
     if len(forms) > 1:
         notes.append(
             "dates in several forms: "
@@ -293,7 +294,11 @@ def _dated(
     elif form in ("slash", "dash"):
         notes.append(_slashes(values, form, timed))
     elif not timed and (exact := _exact(form, values)):
-        notes.append(f"pd.to_datetime(..., format={exact!r})")
+        notes.append(f"convert with pd.to_datetime, format={exact!r}")
+    date_form = "ISO8601" if form == "%Y-%m-%d" and len(forms) == 1 and not zoned else ""
+    written = re.search(r"format='([^']+)'$", notes[-1]) if notes else None
+    if written and len(notes) == 1 and not zoned:
+        date_form = written[1]
     low, high = (
         _ends(dict.fromkeys(values, 1))
         if form.startswith("%Y") and len(forms) == 1 and not zoned
@@ -310,6 +315,7 @@ def _dated(
         "; ".join(notes),
         marks=own,
         pandas_marks=has_pandas,
+        date_form=date_form,
     )
 
 
@@ -322,7 +328,7 @@ def _slashes(values: list[str], form: str, timed: list[str]) -> str:
         return "day-first and month-first dates mixed: unsure"
     year = "%Y" if re.search(r"\D\d{4}\b", values[0]) else "%y"
     exact = mark.join(["%d", "%m", year] if order == "day" else ["%m", "%d", year])
-    return f"{order} first" + ("" if timed else f": pd.to_datetime(..., format={exact!r})")
+    return f"{order} first" + ("" if timed else f": convert with pd.to_datetime, format={exact!r}")
 
 
 def _exact(form: str, values: list[str]) -> str:
@@ -356,7 +362,8 @@ def _text(name: str, values: Counter[str], rest: dict[str, int], by_tag: Counter
     elif tokens and "None" in tokens:
         note = "pandas reads 'None' as missing"
     shown = rest if not na_code else {**rest, **{token: values[token] for token in tokens}}
-    return Column(name, kind, missing, len(shown), examples=_examples(shown), note=note, na_code=na_code,
+    few = len(shown) <= LISTED and all(len(value) <= 24 for value in shown)
+    return Column(name, kind, missing, len(shown), examples=_examples(shown, LISTED if few else 3), note=note, na_code=na_code,
                   pandas_marks=[mark for mark in tokens if mark != "None" or na_code])  # fmt: skip
 
 

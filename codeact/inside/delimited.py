@@ -2,10 +2,10 @@
 
 import re
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from . import remarks, shape
+from . import frames, remarks, shape
 from .charset import Charset
 from .columns import cut, pandas_names, plural
 from .columns import describe as describe_column
@@ -137,7 +137,7 @@ def fill(entry: dict[str, Any], table: Table, rows: int, *, whole: bool = True, 
     if whole and (footer or entry["footer_rows"]):
         said = f", like {cut(' '.join(cell for cell in footer[0] if cell.strip()), 50)!r}" if footer else ""
         notes.append(
-            f"footer: the last {plural(entry['footer_rows'], 'line')}, from line {table.lines[found.end]} on, not data{said}: leave out"
+            f"footer: the last {plural(entry['footer_rows'], 'line')}, from line {table.lines[found.end]} on, no data{said}"
         )
     remarks.on_body(notes, table, body, whole)
     remarks.on_columns(notes, table)
@@ -146,6 +146,7 @@ def fill(entry: dict[str, Any], table: Table, rows: int, *, whole: bool = True, 
 def options(table: Table) -> dict[str, Any]:
     """Options that pandas needs for these columns, whatever the file format."""
     found: dict[str, Any] = {}
+    named = bool(table.shape.header) and max(map(len, table.names), default=0) <= 40
     thousands = {column.thousands for column in table.columns if column.thousands}
     decimal = {column.decimal for column in table.columns if column.decimal}
     if len(thousands) == 1:
@@ -156,8 +157,15 @@ def options(table: Table) -> dict[str, Any]:
     if len(codes) > 8:
         found["dtype"] = str
     elif codes:
-        names = [table.names[at] for at in codes]
-        found["dtype"] = dict.fromkeys(codes if max(map(len, names)) > 40 else names, str)
+        found["dtype"] = dict.fromkeys([table.names[at] for at in codes] if named else codes, str)
+    dates = [at for at, column in enumerate(table.columns) if column.date_form]
+    if dates:
+        found["parse_dates"] = [table.names[at] for at in dates] if named else dates
+    forms = {table.columns[at].date_form for at in dates}
+    if len(forms) == 1 and forms != {"ISO8601"}:
+        found["date_format"] = forms.pop()
+    elif len(forms) > 1:
+        found["date_format"] = {table.names[at] if named else at: table.columns[at].date_form for at in dates}
     found |= _missing_options(table)
     return found
 
@@ -244,9 +252,14 @@ def offer(entry: dict[str, Any], source: Source, text: Text, dialect: Dialect, t
         code += ".dropna(how='all')"
     line = Line(f"df = {code}", (*modules, "pandas"))
     wanted = sum(bool(filled(record)) for record in table.body) if "dropna" in code else table.rows
-    problem = _tried(line, table, wanted, text.whole)
+    problem = _tried(line, table, wanted, text.whole, entry)
     if problem is None:
         entry["read"], entry["read_verified"] = line.text(), True
+        note_handled(entry, line.code)
+        return
+    if "parse_dates" in chosen:  # dates that look like dates and are none: as text, then
+        table = replace(table, columns=[replace(column, date_form="") for column in table.columns])
+        offer(entry, source, text, dialect, table)
         return
     entry["notes"].append(f"pandas does not read it as it stands ({problem}): take the lines apart with csv")
     offer_lines(entry, source, text, dialect)
@@ -264,8 +277,33 @@ def _target(source: Source, chosen: dict[str, Any]) -> tuple[str, list[str]]:
     return repr(source.path), []
 
 
-def _tried(line: Line, table: Table, rows: int, whole: bool) -> str | None:
-    """None when the line reads the rows and columns that were seen; else what went wrong."""
+_HANDLED = (
+    ("skiprows=", "lines above the data"),
+    ("nrows=", "footer"),
+    ("rename(", "names stripped"),
+    ("dropna(", "empty rows dropped"),
+    (": str}", "codes kept as text"),
+    ("dtype=str", "all columns kept as text"),
+    ("keep_default_na=", "'NA' kept as text"),
+    ("thousands=", "thousands marks"),
+    ("decimal=", "decimal marks"),
+    ("na_values=[", "marks for missing values"),
+    ("parse_dates=", "dates"),
+)
+
+
+def note_handled(entry: dict[str, Any], code: str) -> None:
+    """Says which of the oddities the reading line mends, so that nobody mends them twice."""
+    done = [words for part, words in _HANDLED if part in code.replace("na_values=['']", "")]
+    if done and entry["notes"]:
+        entry["notes"].append(f"the line read: takes care of {', '.join(done)}")
+
+
+def _tried(line: Line, table: Table, rows: int, whole: bool, entry: dict[str, Any]) -> str | None:
+    """None when the line reads the rows and columns that were seen; else what went wrong.
+
+    Columns of ``entry`` are then told as the table that was read has them.
+    """
     tried = (
         line
         if whole
@@ -286,10 +324,19 @@ def _tried(line: Line, table: Table, rows: int, whole: bool) -> str | None:
         return f"it makes {len(frame)} rows of {rows}"
     if frame.shape[1] != len(table.names):
         return f"it makes {frame.shape[1]} columns of {len(table.names)}"
-    for column, name in zip(table.columns, frame.columns, strict=True):
-        if column.type in ("integer", "decimal") and str(frame[name].dtype) in ("object", "str"):
-            column_name = str(name)
-            return f"numbers of {column_name!r} stay text" if whole and frame[name].notna().any() else None
+    for at, column in enumerate(table.columns):
+        values, name = frame.iloc[:, at], str(frame.columns[at])
+        if (
+            column.type in ("integer", "decimal")
+            and values.dtype.kind == "O"
+            and whole
+            and values.notna().any()
+        ):
+            return f"numbers of {name!r} stay text"
+        if column.date_form and values.dtype.kind != "M":
+            return f"dates of {name!r} stay text"
+    if whole:
+        frames.as_read(entry["columns"], frame)
     return None
 
 

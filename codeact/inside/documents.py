@@ -5,7 +5,7 @@ from typing import Any
 
 from .columns import cut
 from .packages import Missing, need
-from .reading import Line, reason
+from .reading import Line, execute, reason
 from .sources import MIB, Source
 
 _LARGEST = 64 * MIB
@@ -43,7 +43,7 @@ def describe_pdf(entry: dict[str, Any], source: Source) -> None:
     line = Line(
         f"pages = [page.extract_text() for page in pypdf.PdfReader({target}).pages]", (*modules, "pypdf")
     )
-    entry |= {"read": line.text(), "read_verified": bool(entry["pages"])}
+    entry |= {"read": line.text(), "read_verified": len(execute(line, "pages")) == entry["pages"] > 0}
 
 
 def describe_image(entry: dict[str, Any], source: Source) -> None:
@@ -72,11 +72,7 @@ def describe_image(entry: dict[str, Any], source: Source) -> None:
         return
     if entry["width"] * entry["height"] > 100_000_000:
         entry["notes"].append("very many pixels: decoding it may exceed the memory")
-    entry |= {
-        "read": Line(f"image = Image.open({target})", modules_of_image(modules)).text(),
-        "read_verified": True,
-    }
-
-
-def modules_of_image(modules: list[str]) -> tuple[str, ...]:
-    return (*modules, "PIL.Image as Image")
+    line = Line(f"image = Image.open({target})", (*modules, "PIL.Image as Image"))
+    with execute(line, "image") as opened:
+        verified = opened.size == (entry["width"], entry["height"])
+    entry |= {"read": line.text(), "read_verified": verified}

@@ -26,7 +26,7 @@ if __name__ == "__main__" and not __package__:
 
 from . import documents, sources, stores, texts, workbooks
 from .packages import Missing
-from .reading import reason
+from .reading import Line, execute, reason
 from .sources import Source
 
 VERSION = 1
@@ -239,8 +239,8 @@ def _archive(entry: dict[str, Any], source: Source, members: list[zipfile.ZipInf
         if not PurePath(member.filename).name.startswith((".", "._")) and "__MACOSX" not in member.filename
     ]
     expression, modules = source.expression()
-    line = f"import {', '.join(dict.fromkeys([*modules, 'zipfile']))}; names = zipfile.ZipFile({expression}).namelist()"
-    entry |= {"read": line, "read_verified": True}
+    line = Line(f"names = zipfile.ZipFile({expression}).namelist()", (*modules, "zipfile"))
+    entry |= {"read": line.text(), "read_verified": len(execute(line, "names")) >= len(members)}
     if len(source.layers) >= _LAYERS:
         entry["notes"].append("packed several times: members are not described")
         return

@@ -40,7 +40,7 @@ def on_header(entry: dict[str, Any], table: Table) -> None:
     found, notes = table.shape, entry["notes"]
     notes += found.notes
     if not found.header and table.rows:
-        notes.append("no header row: columns are numbered from 0")
+        notes.append("no header row: the column names are the integers 0, 1, ...: write df[0], not df['0']")
     if len(found.header) > 1:
         entry["header_rows"] = found.header
         lines = [table.lines[at] for at in found.header]
@@ -52,8 +52,8 @@ def on_header(entry: dict[str, Any], table: Table) -> None:
         line = table.lines[skipped]
         before = [" ".join(record) for record in table.records[:skipped] if filled(record)]
         said = f", like {cut(before[0], 50)!r}" if before else " (blank)"
-        counted = f"the first {line - 1} lines are" if line > 2 else "the first 1 line is"
-        notes.append(f"{counted} not data{said}: skip {'them' if line > 2 else 'it'} (skiprows={skipped})")
+        counted = f"the first {line - 1} lines are" if line > 2 else "the first line is"
+        notes.append(f"{counted} no data{said}")
     if not found.header:
         return
     header = table.records[found.header[-1]] if len(found.header) == 1 else table.names
@@ -71,7 +71,7 @@ def on_header(entry: dict[str, Any], table: Table) -> None:
     padded = [name for name in header if name != name.strip() and name.strip()]
     if padded:
         what = "no-break spaces" if any("\xa0" in name for name in padded) else "spaces"
-        notes.append(f"{plural(len(padded), 'column name')} with leading or trailing {what}: strip the names")
+        notes.append(f"{plural(len(padded), 'column name')} with leading or trailing {what} in the file")
     if any("\n" in name or "\r" in name for name in header):
         notes.append("column names contain line breaks")
     extra = sum(name.startswith("extra_") for name in table.names)
@@ -93,7 +93,7 @@ def on_body(notes: list[str], table: Table, body: list[Record], whole: bool) -> 
         notes.append(f"all rows have {len(body[0])} cells, the header {width}")
     blank = sum(bool(record) and not filled(record) for record in body)
     if blank:
-        notes.append(f"{plural(blank, 'empty row')} among the data: drop them (dropna(how='all'))")
+        notes.append(f"{plural(blank, 'empty row')} among the data")
     labels = [record for record in body if len(filled(record)) == 1] if width > 3 else []
     if 0 < len(labels) < len(body) / 2:
         word = next(cell for cell in labels[0] if cell.strip())
@@ -115,11 +115,9 @@ def on_body(notes: list[str], table: Table, body: list[Record], whole: bool) -> 
 def on_columns(notes: list[str], table: Table) -> None:
     codes = [column.name for column in table.columns if column.as_text]
     if codes:
-        notes.append(f"codes with leading zeros or too many digits in {_names(codes)}: read as str")
+        notes.append(f"codes with leading zeros or too many digits in {_names(codes)}")
     for column in [column for column in table.columns if column.na_code][:3]:
-        notes.append(
-            f"values 'NA' (or the like) in {column.name!r} look like codes, not missing: read with keep_default_na=False"
-        )
+        notes.append(f"values 'NA' (or the like) in {column.name!r} look like codes, not missing")
     zones = [
         column.name
         for column in table.columns
@@ -127,7 +125,7 @@ def on_columns(notes: list[str], table: Table) -> None:
     ]
     if zones:
         notes.append(
-            f"mixed time zones in {_names(zones)}: pd.to_datetime(..., utc=True, format='ISO8601'); decide what values without an offset mean"
+            f"mixed time zones in {_names(zones)}: convert with pd.to_datetime(df[{zones[0]!r}], utc=True, format='ISO8601'); decide what values without an offset mean"
         )
     commas = [column.name for column in table.columns if column.thousands == ","]
     points = [column.name for column in table.columns if column.thousands == "."]

@@ -3,6 +3,7 @@
 import sqlite3
 from typing import Any
 
+from . import frames
 from .columns import cut
 from .packages import Missing, has, need
 from .reading import Line, call, execute, reason
@@ -11,6 +12,7 @@ from .sources import MIB, Source
 _TABLES = 40
 _COLUMNS = 300
 _LARGE = 200 * MIB
+_READ_CELLS = 2_000_000
 
 
 def describe_arrow(entry: dict[str, Any], source: Source, rows: int) -> None:
@@ -143,14 +145,48 @@ def _select(table: str) -> str:
     return f"SELECT * FROM {quoted}"  # noqa: S608 - quoted above
 
 
+def _reader(line: Line, table: str) -> Line:
+    query = _select(table)
+    if "sqlite3" in line.imports:
+        return Line(f"{line.code}; df = pd.read_sql({query!r}, con)", (*line.imports, "pandas"))
+    return Line(f"{line.code}; df = con.execute({query!r}).df()", line.imports)
+
+
+def _connects(line: Line) -> bool:
+    execute(line, "con").close()
+    return True
+
+
+def _read(table: dict[str, Any], line: Line) -> None:
+    """Tries the line on one table, and tells the columns as it makes them."""
+    try:
+        frame = execute(line)
+    except Exception as error:  # noqa: BLE001 - whatever the line raises is the finding
+        table["notes"] = [f"the reading line failed: {reason(error)}"]
+        return
+    table["read_verified"] = len(frame) == table["rows"]
+    types = [column["type"] for column in table["columns"]]
+    table["columns"] = frames.columns(frame)
+    for column, declared in zip(table["columns"], types, strict=False):
+        if "DATE" in declared.upper() and column["type"] == "text":
+            column["note"] = f"declared {declared}, as text"
+
+
 def _finish(entry: dict[str, Any], line: Line, count: int) -> None:
-    entry["read"], entry["read_verified"] = line.text(), True
-    first = next((table["name"] for table in entry["tables"] if table.get("rows")), None)
-    if first is not None and has("pandas") and "sqlite3" in line.imports:
-        query = _select(first)
-        entry["read"] = Line(
-            f"{line.code}; df = pd.read_sql({query!r}, con)", (*line.imports, "pandas")
-        ).text()
+    first = next((table for table in entry["tables"] if table.get("rows")), None)
+    if first is None or not has("pandas"):
+        entry["read"], entry["read_verified"] = line.text(), _connects(line)
+    for table in entry["tables"] if has("pandas") else []:
+        if not table.get("columns"):
+            continue
+        one = _reader(line, table["name"])
+        table["read"] = one.text()
+        if (table.get("rows") or 0) * max(1, len(table["columns"])) > _READ_CELLS:
+            table["notes"] = ["large: select and group in SQL, and read the result"]
+            continue
+        _read(table, one)
+    if first is not None and "read" in first:
+        entry |= {"read": first["read"], "read_verified": first.get("read_verified", False)}
     if count > _TABLES:
         entry["notes"].append(f"{count - _TABLES} more tables are not described")
     if not count:
@@ -178,8 +214,5 @@ def describe_duckdb(entry: dict[str, Any], source: Source, rows: int) -> None:
     except Exception as error:  # noqa: BLE001 - duckdb.Error, known only when the package is there
         entry["problem"] = f"the database cannot be opened: {reason(error)}"
         return
-    first = next((table["name"] for table in entry["tables"] if table.get("rows")), None)
     code = f"con = duckdb.connect({source.path!r}, read_only=True)"
-    if first is not None and has("pandas"):
-        code += f"; df = con.execute({_select(first)!r}).df()"
     _finish(entry, Line(code, ("duckdb",)), len(names))

@@ -8,10 +8,11 @@ from itertools import islice
 from typing import Any
 from xml.etree import ElementTree
 
+from . import flat, frames
 from .columns import cut
 from .delimited import Text, opened_text
 from .packages import Missing, has, need
-from .reading import Line, execute, reason
+from .reading import Line, call, execute, reason
 from .sources import MIB, Source
 
 _LARGE = 24 * MIB
@@ -97,29 +98,51 @@ def describe_json(entry: dict[str, Any], source: Source, text: Text, rows: int) 
         entry["read"] = _text_line(source, text).text()
         return
     entry["structure"] = sketch(value)
-    records = (
-        value
-        if isinstance(value, list)
-        else next((v for v in value.values() if isinstance(v, list) and v), [])
-        if isinstance(value, dict)
-        else []
-    )
+    key, records = _records(value)
     entry["rows"] = len(records) if records else None
     if records:
         entry["example"] = cut(json.dumps(records[0], ensure_ascii=False), 300)
-        _record_columns(entry, records)
     _note_strings(entry, value)
     line = _json_line(source, text)
-    flat = (
-        isinstance(value, list)
-        and bool(value)
-        and all(
-            isinstance(v, dict) and not any(isinstance(x, list | dict) for x in v.values()) for v in value
-        )
+    if records and _offer_table(entry, line, f"data[{key!r}]" if key is not None else "data", records, rows):
+        return
+    if records:
+        _record_columns(entry, records)
+    _check(entry, line, value)
+
+
+def _records(value: Any) -> tuple[str | None, list[Any]]:
+    """The list that the document is about, and the key under which it lies, if any."""
+    if isinstance(value, list):
+        return None, value
+    lists = (
+        [(key, item) for key, item in value.items() if isinstance(item, list)]
+        if isinstance(value, dict)
+        else []
     )
-    if flat and has("pandas"):
-        line = Line(f"df = pd.DataFrame({line.code.removeprefix('data = ')})", (*line.imports, "pandas"))
-    _check(entry, line, value if not flat else None, len(records))
+    return max(lists, key=lambda one: len(one[1])) if lists else (None, [])
+
+
+def _offer_table(entry: dict[str, Any], line: Line, data: str, records: list[Any], rows: int) -> bool:
+    """Offers the records as a DataFrame where that loses nothing; ``data`` holds the document either way."""
+    made = flat.table(data, records) if has("pandas") else None
+    if made is None:
+        return False
+    line = Line(f"{line.code}; df = {made.code}", (*line.imports, "pandas"))
+    try:
+        frame = execute(line)
+    except Exception:  # noqa: BLE001 - then it is told as what it is, nested
+        return False
+    if len(frame) != made.rows:
+        return False
+    entry |= {"read": line.text(), "read_verified": True, "columns": frames.columns(frame),
+              "first_rows": frames.first_rows(frame, rows)}  # fmt: skip
+    if made.each:
+        entry["notes"].append(
+            f"df has {made.rows} rows, one for each item of {made.each!r}; the other columns repeat"
+        )
+    entry.pop("example", None)
+    return True
 
 
 def _record_columns(entry: dict[str, Any], records: list[Any]) -> None:
@@ -144,9 +167,7 @@ def _record_columns(entry: dict[str, Any], records: list[Any]) -> None:
     if any(column["missing"] for column in columns):
         entry["notes"].append("not every object has every key (or it is null): use .get")
     if any("list" in column["type"] or "object" in column["type"] for column in columns):
-        entry["notes"].append(
-            "nested: some keys hold lists or objects; loop over them, or pd.json_normalize(data, record_path=...)"
-        )
+        entry["notes"].append("nested: some keys hold lists or objects: loop over data")
 
 
 def _note_strings(entry: dict[str, Any], value: Any) -> None:
@@ -179,11 +200,10 @@ def _text_line(source: Source, text: Text) -> Line:
     return Line(f"text = {opened}.read()", tuple(modules))
 
 
-def _check(entry: dict[str, Any], line: Line, value: Any, count: int) -> None:
+def _check(entry: dict[str, Any], line: Line, value: Any) -> None:
     entry["read"] = line.text()
     try:
-        found = execute(line, line.code.split(" ", 1)[0])
-        entry["read_verified"] = found == value if value is not None else len(found) == count
+        entry["read_verified"] = execute(line, "data") == value
     except (OSError, ValueError, Missing, ImportError, RecursionError) as error:
         entry["read_verified"] = False
         entry["notes"].append(f"the reading line failed: {reason(error)}")
@@ -218,21 +238,23 @@ def describe_lines(entry: dict[str, Any], source: Source, text: Text, rows: int)
     if records:
         entry["structure"] = sketch(records).replace("list of", "lines:", 1)
         entry["example"] = cut(json.dumps(records[0], ensure_ascii=False), 300)
-        _record_columns(entry, records)
     opened, modules = opened_text(source, text.charset)
     if not bad:
-        reader = Line(f"data = [json.loads(line) for line in {opened} if line.strip()]", (*modules, "json"))
-        _check(entry, reader, records, len(records)) if text.whole else entry.update(read=reader.text())
-        return
-    if len(bad) <= _BAD_LISTED and text.whole:
+        code = f"data = [json.loads(line) for line in {opened} if line.strip()]"
+    elif len(bad) <= _BAD_LISTED and text.whole:
         numbers = {number for number, _ in bad}
         code = f"data = [json.loads(line) for number, line in enumerate({opened}, 1) if line.strip() and number not in {numbers}]"
     else:
         code = f"{_SKIPPING}; data = [value for line in {opened} for value in valid(line)]"
     reader = Line(code, (*modules, "json"))
-    entry["read"] = reader.text()
+    if text.whole and _offer_table(entry, reader, "data", records, rows):
+        return
+    if records:
+        _record_columns(entry, records)
     if text.whole:
-        entry["read_verified"] = execute(reader, "data") == records
+        _check(entry, reader, records)
+    else:
+        entry["read"] = reader.text()
 
 
 def _json_reason(line: str, error: Exception) -> str:
@@ -292,6 +314,8 @@ def describe_xml(entry: dict[str, Any], source: Source, rows: int) -> None:
     }
     opened, modules = source.expression()
     target = opened if not source.plain else repr(source.path)
+    if repeated and not cut_short and _offer_xml(entry, target, modules, root, paths, rows):
+        return
     line = Line(f"root = ET.parse({target}).getroot()", (*modules, "xml.etree.ElementTree as ET"))
     entry["read"] = line.text()
     if not cut_short:
@@ -299,6 +323,30 @@ def describe_xml(entry: dict[str, Any], source: Source, rows: int) -> None:
             entry["read_verified"] = execute(line, "root").tag == root
         except (OSError, SyntaxError) as error:
             entry["notes"].append(f"the reading line failed: {reason(error)}")
+
+
+def _offer_xml(
+    entry: dict[str, Any], target: str, modules: list[str], root: str, paths: Counter[str], rows: int
+) -> bool:
+    """Offers the repeated element as a DataFrame where it holds text and attributes only, and no namespace is used."""
+    path = entry["repeated"]
+    below = [one for one in paths if one.startswith(path + "/")]
+    nested = any(one.removeprefix(path + "/").count("/") or paths[one] > paths[path] for one in below)
+    if nested or "}" in root or not (has("pandas") and has("lxml")):
+        return False
+    line = Line(f"df = {call('pd.read_xml', target, xpath=f'/{root}/{path}')}", (*modules, "pandas"))
+    try:
+        frame = execute(line)
+    except Exception:  # noqa: BLE001 - then it is told as a tree
+        return False
+    if len(frame) != paths[path] or set(map(str, frame.columns)) < {
+        name.lstrip("@") for name in entry["fields"]
+    }:
+        return False
+    del entry["fields"]
+    entry |= {"read": line.text(), "read_verified": True, "columns": frames.columns(frame),
+              "first_rows": frames.first_rows(frame, rows)}  # fmt: skip
+    return True
 
 
 def _local(name: str) -> str:
@@ -317,12 +365,16 @@ def describe_html(entry: dict[str, Any], source: Source, text: Text, rows: int) 
         try:
             tables = execute(line, "tables")
             entry["tables"] = [
-                {"rows": len(table), "columns": [cut(str(name), 40) for name in table.columns][:_KEYS],
-                 "first_rows": [[cut(str(cell), 40) for cell in row] for row in table.head(rows).to_numpy().tolist()]}
-                for table in tables[:8]
+                {"name": f"tables[{at}]", "rows": len(table), "columns": frames.columns(table),
+                 "first_rows": frames.first_rows(table, rows)}
+                for at, table in enumerate(tables[:8])
             ]  # fmt: skip
             entry |= {"read": line.text(), "read_verified": True}
-            entry["notes"].append(f"{len(tables)} tables in the page: tables[0] is the first")
+            if len(tables) == 1:
+                entry["read"] = line.text().replace("; tables = ", "; df = ") + "[0]"
+                entry |= {key: value for key, value in entry.pop("tables")[0].items() if key != "name"}
+            else:
+                entry["notes"].append(f"{len(tables)} tables in the page: df = tables[0] is the first")
             return
         except (ValueError, ImportError) as error:
             entry["notes"].append(f"pandas.read_html fails: {reason(error)}")
@@ -333,7 +385,7 @@ def describe_html(entry: dict[str, Any], source: Source, text: Text, rows: int) 
         else f"text = {opened}.read()"
     )
     line = Line(reader, (*modules, "bs4") if has("bs4") else tuple(modules))
-    entry["read"] = line.text()
+    entry |= {"read": line.text(), "read_verified": bool(execute(line, reader.split(" ", 1)[0]))}
     if has("bs4"):
         page = need("bs4").BeautifulSoup(text.content[:MIB], "html.parser")
         entry["first_lines"] = [cut(row, 120) for row in page.get_text("\n").splitlines() if row.strip()][:3]

@@ -5,12 +5,9 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from . import charset, delimited, dialect, structured
+from . import charset, delimited, dialect, lines, logs, structured
 from .charset import Charset
-from .columns import cut
 from .delimited import Text
-from .packages import Missing
-from .reading import Line, execute, reason
 from .sources import MIB, Source
 
 _SCANNED = 2048 * MIB
@@ -130,7 +127,7 @@ def _describe_table_or_lines(entry: dict[str, Any], source: Source, text: Text, 
         or (found.score < 0.5 and not several)
         or not _tabular(text.content, found.separator)
     ):
-        _describe_lines(entry, source, text, kind)
+        lines.describe(entry, source, text, kind, rows)
         return
     expected = {"csv": ",", "tsv": "\t"}.get(kind)
     if (
@@ -148,10 +145,10 @@ def _describe_table_or_lines(entry: dict[str, Any], source: Source, text: Text, 
 
 def _tabular(content: str, separator: str) -> bool:
     """Whether a text without a table's name may be one: no log lines, no sentences."""
-    lines = [line for line in content[:20_000].splitlines()[:100] if line.strip()]
-    if separator == ":" or re.search(r"TIME|LEVEL|IP", _pattern(lines)):
+    some = [line for line in content[:20_000].splitlines()[:100] if line.strip()]
+    if separator == ":" or logs.find(some) is not None:
         return False
-    return separator != "," or sum(bool(re.search(r",( |$)", line)) for line in lines) * 2 < len(lines)
+    return separator != "," or sum(bool(re.search(r",( |$)", line)) for line in some) * 2 < len(some)
 
 
 def entry_name(separator: str) -> str:
@@ -165,70 +162,3 @@ def _aligned(content: str) -> bool:
     lines = [line for line in content[:20_000].splitlines()[:100] if line.strip()]
     numeric = sum(len(re.findall(r"(?<!\S)[-+]?\d[\d.,]*(?!\S)", line)) > 1 for line in lines)
     return numeric * 10 >= 7 * len(lines)
-
-
-def _describe_lines(entry: dict[str, Any], source: Source, text: Text, kind: str) -> None:
-    entry["kind"] = "text" if kind in ("txt", "unknown") else kind
-    lines = text.content.splitlines()
-    entry["lines"] = len(lines) if text.whole else text.lines
-    entry["first_lines"] = [cut(line, 120) for line in lines if line.strip()][:3]
-    pattern = _pattern([line for line in lines[:500] if line.strip()])
-    if pattern:
-        entry["line_pattern"] = pattern
-    opened, modules = delimited.opened_text(source, text.charset)
-    line = Line(f"lines = {opened}.read().splitlines()", tuple(modules))
-    entry["read"] = line.text()
-    if not text.whole:
-        entry["notes"].append("large: go through it line by line (for line in open(...))")
-        return
-    try:
-        entry["read_verified"] = len(execute(line, "lines")) > 0
-    except (OSError, UnicodeError, Missing, ImportError) as error:
-        entry["read_verified"] = False
-        entry["notes"].append(f"the reading line failed: {reason(error)}")
-
-
-_PIECES = (
-    ("TIMESTAMP", r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d([.,]\d+)?(Z|[+-]\d\d:?\d\d)?"),
-    ("[TIMESTAMP]", r"\[\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d [+-]\d{4}\]"),
-    ("TIMESTAMP", r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d"),
-    ("TIME", r"\d\d:\d\d:\d\d([.,]\d+)?"),
-    ("IP", r"\d{1,3}(\.\d{1,3}){3}(:\d+)?"),
-    ("LEVEL", r"\[?(DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|CRITICAL|FATAL|TRACE)\]?:?(?=\s)"),
-    ('"..."', r'"[^"]*"'),
-    ("[...]", r"\[[^\]]*\]"),
-    ("KEY=VALUE", r"\w+=\S+"),
-    ("NUMBER", r"-?\d+(\.\d+)?(?=\s|$)"),
-)
-
-
-def _pattern(lines: list[str]) -> str:
-    """The fields that most lines begin with, like ``TIMESTAMP LEVEL ...``; empty when lines have no such form."""
-    seen: dict[str, int] = {}
-    for line in lines:
-        form = _form(line)
-        seen[form] = seen.get(form, 0) + 1
-    if not seen:
-        return ""
-    best = max(seen, key=lambda form: seen[form])
-    telling = best.count(" ") >= 1 and best != "..."
-    return best if telling and seen[best] * 2 >= len(lines) else ""
-
-
-def _form(line: str) -> str:
-    fields: list[str] = []
-    rest = line.strip()
-    while rest and len(fields) < 8:
-        for name, pattern in _PIECES:
-            match = re.match(pattern, rest)
-            if match:
-                fields.append(name)
-                rest = rest[match.end() :].lstrip()
-                break
-        else:
-            if not re.match(r"-(\s|$)", rest):
-                fields.append("...")
-                break
-            fields.append("-")
-            rest = rest[1:].lstrip()
-    return " ".join(fields)

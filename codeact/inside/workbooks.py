@@ -6,7 +6,8 @@ import zipfile
 from datetime import date, datetime, time, timedelta
 from typing import Any
 
-from . import delimited
+from . import delimited, frames
+from .columns import cut
 from .packages import Missing, has, need
 from .reading import Line, call, execute, reason
 from .remarks import Table
@@ -17,6 +18,7 @@ _LARGEST = 64 * MIB
 _UNPACKED = 512 * MIB
 _CELLS = 3_000_000
 _SHEETS = 30
+_FORM_ROWS = 8
 
 
 def describe(entry: dict[str, Any], source: Source, rows: int) -> None:
@@ -129,15 +131,45 @@ def _sheet(
         return sheet
     below = len(cells) - height
     table = delimited.build([row[:width] for row in cells[:height]])
+    if _is_form(table):
+        _form(sheet, entry, source, cells[:height])
+        return sheet
     delimited.fill(sheet, table, rows)
     if below:
         sheet["notes"].append(f"{below} empty rows below the data")
-    if _is_form(table):
-        sheet["notes"].append(
-            "looks like a form or a layout, not a table: read with header=None and look cells up by their labels"
-        )
     _offer(sheet, entry, source, table)
     return sheet
+
+
+def _form(sheet: dict[str, Any], entry: dict[str, Any], source: Source, cells: list[list[str]]) -> None:
+    """A sheet that is no table: its cells as they lie, from the first filled row on."""
+    sheet["notes"].append(
+        "looks like a form or a layout, not a table: look cells up by their labels, as in df.iloc[row, column]"
+    )
+    top = next(at for at, row in enumerate(cells) if filled(row))
+    sheet["first_rows"] = [[cut(cell, 40) for cell in row] for row in cells[top:] if filled(row)][:_FORM_ROWS]
+    line = _line(source, {"sheet_name": sheet["name"], "header": None})
+    frame = _read(sheet, line)
+    if frame is not None:
+        sheet["read_verified"] = len(cells) - top <= len(frame) <= len(cells)
+
+
+def _line(source: Source, chosen: dict[str, Any]) -> Line:
+    target, modules = source.binary()
+    engine = {"engine": "calamine"} if has("python_calamine") else {}
+    return Line(f"df = {call('pd.read_excel', target, **chosen, **engine)}", (*modules, "pandas"))
+
+
+def _read(sheet: dict[str, Any], line: Line) -> Any:
+    """The table that the line makes; None, and a note that says why, where it fails."""
+    sheet["read"] = line.text()
+    try:
+        return execute(line)
+    except Missing as missing:
+        sheet["notes"].append(str(missing))
+    except Exception as error:  # noqa: BLE001 - whatever the line raises is the finding
+        sheet["notes"].append(f"the reading line failed: {reason(error)}")
+    return None
 
 
 def _is_form(table: Table) -> bool:
@@ -152,8 +184,8 @@ def _is_form(table: Table) -> bool:
 def _offer(sheet: dict[str, Any], entry: dict[str, Any], source: Source, table: Table) -> None:
     found = table.shape
     chosen: dict[str, Any] = {"sheet_name": sheet["name"]}
-    if not found.header or any("form or a layout" in note for note in sheet["notes"]):
-        chosen["header"] = None
+    if not found.header:
+        chosen |= {"header": None} | ({"skiprows": found.start} if found.start else {})
     elif len(found.header) > 1:
         chosen |= (
             {"header": None, "skiprows": found.start, "names": table.names}
@@ -165,29 +197,26 @@ def _offer(sheet: dict[str, Any], entry: dict[str, Any], source: Source, table: 
     if found.end < len(table.records) and "header" not in chosen:
         chosen["nrows"] = table.rows
     if "header" not in chosen or "names" in chosen:
-        chosen |= delimited.written(delimited.options(table))
-    if has("python_calamine"):
-        chosen["engine"] = "calamine"
-    target, modules = source.binary()
-    line = Line(f"df = {call('pd.read_excel', target, **chosen)}", (*modules, "pandas"))
+        found_options = delimited.written(delimited.options(table))
+        chosen |= {
+            key: value for key, value in found_options.items() if key not in ("parse_dates", "date_format")
+        }
+    line = _line(source, chosen)
     blank = any(not filled(row) for row in table.body) or any(
         "empty rows below" in note for note in sheet["notes"]
     )
     if blank and "names" not in chosen and chosen.get("header", 0) == 0:
         line = Line(line.code + ".dropna(how='all')", line.imports)
-    sheet["read"] = line.text()
-    try:
-        frame = execute(line)
-    except Missing as missing:
-        sheet["notes"].append(str(missing))
+    frame = _read(sheet, line)
+    if frame is None:
         return
-    except Exception as error:  # noqa: BLE001 - whatever the line raises is the finding
-        sheet["notes"].append(f"the reading line failed: {reason(error)}")
-        return
-    wanted = sum(bool(filled(row)) for row in table.body) if "dropna" in line.code else len(frame)
+    wanted = sum(bool(filled(row)) for row in table.body) if "dropna" in line.code else table.rows
     sheet["read_verified"] = len(frame) == wanted and len(frame) > 0
     if not sheet["read_verified"]:
-        sheet["notes"].append(f"the reading line makes {len(frame)} rows, {wanted} were seen: check")
+        sheet["notes"].append(f"the line read: makes {len(frame)} rows, {wanted} were seen: check")
+    if frame.shape[1] == len(sheet["columns"]):
+        frames.as_read(sheet["columns"], frame)
+    delimited.note_handled(sheet, line.code)
 
 
 def _raw_notes(entry: dict[str, Any], data: bytes) -> None:

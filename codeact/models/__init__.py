@@ -29,14 +29,14 @@ def resolve(
     """The model of a name: `local[:NAME]`, `scripted:FILE.jsonl`, `replay:RUN`, or a name that an endpoint knows.
 
     `base_url` and `api_key` default to OPENAI_BASE_URL and OPENAI_API_KEY. With no name and no endpoint it is `local`,
-    and `on_progress` is told. Endpoints and the local model are asked again when a failure may pass (`retrying`).
-    Nothing is contacted yet. Raises UsageError or ModelNotFound.
+    and `on_progress` is told; with an endpoint of one's own it is the first that the endpoint lists. Endpoints and the
+    local model are asked again when a failure may pass (`retrying`). Raises UsageError or ModelNotFound.
     """
     base_url = base_url or os.environ.get("OPENAI_BASE_URL") or None
     api_key = api_key or os.environ.get("OPENAI_API_KEY") or None
     if not name:
         if base_url or api_key:
-            raise UsageError("an endpoint is set up but no model is named: add --model NAME")
+            return retrying(_unnamed(base_url, api_key, on_progress))
         on_progress("no model named and no endpoint set up: using the embedded model (--model local)")
         name = "local"
     kind, _, rest = name.partition(":")
@@ -57,3 +57,12 @@ def resolve(
             from codeact.models.openai import OpenAIModel
 
             return retrying(OpenAIModel(name, base_url=base_url, api_key=api_key))
+
+
+def _unnamed(base_url: str | None, api_key: str | None, on_progress: Callable[[str], None]) -> Model:
+    from codeact.models.openai import DEFAULT, OpenAIModel
+
+    name = OpenAIModel(DEFAULT, base_url=base_url, api_key=api_key).first_listed() if base_url else None
+    model = OpenAIModel(name or DEFAULT, base_url=base_url, api_key=api_key)
+    on_progress(f"no model named: using {model.name} of {model.host} (--model)")
+    return model

@@ -23,6 +23,7 @@ class LocalModel:
     """
 
     sees = False
+    small = True
 
     def __init__(self, name: str = catalogue.DEFAULT, on_progress: Progress = lambda line: None) -> None:
         embedded.require_engine()

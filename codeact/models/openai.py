@@ -34,6 +34,16 @@ _UNSUPPORTED = re.compile(
 _LARGEST_PLAIN_ANSWER = 8 * 1024 * 1024
 
 
+_SMALL = re.compile(r"(?<![\d.x])([0-3](\.\d+)?b|\d{2,3}m)\b", re.IGNORECASE)
+DEFAULT = "gpt-5-mini"
+"""The model where an endpoint is set up and neither a name is given nor the endpoint lists one."""
+
+
+def small_by_name(name: str) -> bool:
+    """Whether a name tells of fewer than four billion parameters: `-1.5b`, `:3b`, `-360m`."""
+    return _SMALL.search(name) is not None
+
+
 def sees_by_name(name: str) -> bool:
     """Whether a model of this name takes images, as far as names tell: GPT-4o and later, o-series, Gemini, Claude, `-vl`..."""
     return _SEEING.search(name) is not None
@@ -61,6 +71,7 @@ class OpenAIModel:
     ) -> None:
         self.name = name
         self.sees = sees_by_name(name) if sees is None else sees
+        self.small = small_by_name(name)
         self.base_url = _checked(base_url or OPENAI)
         self._key = (api_key or "").strip()
         self._read_timeout = read_timeout
@@ -87,6 +98,13 @@ class OpenAIModel:
         if assembly.finish is None:
             raise self._cut(stream, assembly)
         yield assembly.reply(request, self.name)
+
+    def first_listed(self) -> str | None:
+        """The first model that the endpoint lists; None where it does not list any."""
+        try:
+            return next((model.id for model in self._client.models.list()), None)
+        except (openai.APIError, ValueError, TypeError, AttributeError):
+            return None  # what is wrong with the endpoint is said when it is asked to chat
 
     @cached_property
     def _client(self) -> openai.OpenAI:

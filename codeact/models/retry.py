@@ -38,6 +38,7 @@ class RetryingModel:
     ) -> None:
         self.name = model.name
         self.sees = model.sees
+        self.small = model.small
         self._model = model
         self._attempts = attempts
         self._sleep = sleep

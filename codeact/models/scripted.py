@@ -23,6 +23,8 @@ class ScriptedModel:
     it. Raises ModelNotFound when asked once more than there are replies.
     """
 
+    small = False
+
     def __init__(self, replies: Iterable[str | Reply], name: str = "scripted", sees: bool = False) -> None:
         self.name = name
         self.sees = sees

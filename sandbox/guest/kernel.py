@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import builtins
+import contextvars
+import json
 import os
 import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from types import TracebackType
 from typing import Any, ClassVar
 
@@ -14,6 +20,7 @@ from ipykernel.ipkernel import IPythonKernel
 from ipykernel.kernelapp import IPKernelApp
 from ipykernel.zmqshell import ZMQInteractiveShell
 from IPython.core.error import UsageError
+from jupyter_client.jsonutil import json_default
 from traitlets import Type
 
 from . import tracebacks
@@ -76,10 +83,19 @@ class Kernel(IPythonKernel):
         super().__init__(**kwargs)  # type: ignore[no-untyped-call]
         self._sound = (builtins.__import__, builtins.print, sys.stdout, sys.stderr)
 
+    def start(self) -> None:
+        super().start()  # type: ignore[no-untyped-call]
+        sys.breakpointhook = (
+            sys.__breakpointhook__
+        )  # the debugger's own does nothing where no debugger is attached
+        attribute_threads()  # all that are started from here on: the kernel's own are no cell's
+
     async def do_execute(self, *args: Any, **kwargs: Any) -> Any:
-        """Runs a cell, with what IPython itself cannot do without as it was, whatever the last cell did to it."""
-        builtins.__import__, builtins.print, sys.stdout, sys.stderr = self._sound
-        return await super().do_execute(*args, **kwargs)  # type: ignore[no-untyped-call]
+        """Runs a cell, and puts back what the next one cannot do without, whatever this one did to it."""
+        try:
+            return await super().do_execute(*args, **kwargs)  # type: ignore[no-untyped-call]
+        finally:
+            builtins.__import__, builtins.print, sys.stdout, sys.stderr = self._sound
 
 
 class KernelApp(IPKernelApp):
@@ -89,10 +105,37 @@ class KernelApp(IPKernelApp):
         super().init_iopub(context)  # type: ignore[no-untyped-call]
 
 
+def pack(message: Any) -> bytes:
+    """A message as JSON in ASCII: a lone surrogate in a text would else lose the whole message."""
+    return json.dumps(message, default=json_default).encode()
+
+
+def attribute_threads() -> None:
+    """Threads write for the cell that started them, and work in a pool for the one that handed it over."""
+    start, submit = threading.Thread.start, ThreadPoolExecutor.submit
+
+    def start_in_context(self: threading.Thread) -> None:
+        self.run = partial(contextvars.copy_context().run, self.run)  # type: ignore[method-assign]
+        start(self)
+
+    def submit_in_context(
+        self: ThreadPoolExecutor, work: Callable[..., Any], /, *args: Any, **kwargs: Any
+    ) -> Future[Any]:
+        return submit(self, contextvars.copy_context().run, work, *args, **kwargs)
+
+    threading.Thread.start = start_in_context  # type: ignore[method-assign]
+    ThreadPoolExecutor.submit = submit_in_context  # type: ignore[method-assign, assignment]
+
+
 def main() -> None:
     sys.path.append(WORKSPACE.rstrip("/"))  # last, so that no file of the workspace takes a module's place
     KernelApp.launch_instance(
-        ["-f", sys.argv[1], "--HistoryManager.enabled=False", "--InteractiveShell.colors=nocolor"],
+        [
+            *("-f", sys.argv[1]),
+            "--HistoryManager.enabled=False",
+            "--InteractiveShell.colors=nocolor",
+            f"--Session.packer={__package__}.kernel.pack",
+        ],
         kernel_class=Kernel,
         outstream_class=f"{__package__}.kernel.OrderedStream",
     )

@@ -18,7 +18,9 @@ def first(*paths):
 def test_what_the_control_group_says(make: Make) -> None:
     box = make(limits=Limits(memory="300m", cpus=0.5, pids=100))
     root = "/sys/fs/cgroup"
-    memory = value(box, f"{CGROUP}\nvalue = first('{root}/memory.max', '{root}/memory/memory.limit_in_bytes')")
+    memory = value(
+        box, f"{CGROUP}\nvalue = first('{root}/memory.max', '{root}/memory/memory.limit_in_bytes')"
+    )
     assert memory == [str(300 * 1024**2)]
     assert value(box, f"value = first('{root}/pids.max', '{root}/pids/pids.max')") == ["100"]
     quota, period = value(
@@ -33,7 +35,8 @@ def test_what_the_control_group_says(make: Make) -> None:
 
 def test_resource_limits_of_processes(box: Sandbox) -> None:
     limits = value(
-        box, "import resource as r\nvalue = [r.getrlimit(r.RLIMIT_NOFILE), r.getrlimit(r.RLIMIT_CORE), r.getrlimit(r.RLIMIT_FSIZE)]"
+        box,
+        "import resource as r\nvalue = [r.getrlimit(r.RLIMIT_NOFILE), r.getrlimit(r.RLIMIT_CORE), r.getrlimit(r.RLIMIT_FSIZE)]",
     )
     assert limits == [[1024, 1024], [0, 0], [512 * 1024**2, 512 * 1024**2]]
 
@@ -52,7 +55,7 @@ def test_a_child_killed_for_memory_is_told_of(make: Make) -> None:
     box = make(limits=Limits(memory="256m"))
     cell = box.run(
         "import subprocess, sys\n"
-        "code = 'open(\"/proc/self/oom_score_adj\", \"w\").write(\"1000\"); x = [bytearray(10**7) for _ in range(100)]'\n"
+        'code = \'open("/proc/self/oom_score_adj", "w").write("1000"); x = [bytearray(10**7) for _ in range(100)]\'\n'
         "subprocess.run([sys.executable, '-c', code]).returncode"
     )
     assert (cell.status, cell.result) == ("ok", "-9")
@@ -67,7 +70,9 @@ def test_fork_bomb_thread_storm_and_descriptors(make: Make) -> None:
     assert fork.error.name == "BlockingIOError"
     box.restart()
     next_cell_works(box)
-    threads = box.run("import threading, time\nfor _ in range(1000): threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()")
+    threads = box.run(
+        "import threading, time\nfor _ in range(1000): threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()"
+    )
     assert threads.error is not None
     assert "can't start new thread" in threads.error.message
     box.restart()

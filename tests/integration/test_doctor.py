@@ -36,6 +36,19 @@ def test_all_holds(tmp_path: Path) -> None:
     assert {check["area"] for check in found} == {"python", "engine", "image", "sandbox", "model"}
 
 
+@pytest.mark.docker
+def test_images_are_listed_and_verified(tmp_path: Path) -> None:
+    ended = codeact("image", "list", folder=tmp_path)
+    assert ended.code == 0
+    assert [line.split()[0] for line in ended.out.splitlines()] == ["data", "minimal"]
+    ended = codeact("image", "verify", "minimal", folder=tmp_path)
+    assert (ended.code, ended.err) == (0, "")
+    assert all(line.startswith("ok    minimal: ") for line in ended.out.splitlines())
+    ended = codeact("image", "verify", "none", folder=tmp_path)
+    assert (ended.code, ended.out) == (4, "")
+    assert ended.err == "codeact: error: unknown image 'none': known are data, minimal\n"
+
+
 def test_each_failing_line_says_how_to_mend_it(tmp_path: Path) -> None:
     env = environment(tmp_path, DOCKER_HOST="unix:///nowhere/docker.sock")
     ended = codeact("doctor", "--model", "anthropic:x", folder=tmp_path, env=env)

@@ -254,11 +254,11 @@ def test_other_signals_end_the_run(here: Path, running: list[Running], number: s
     assert containers(said["run"]) == []
 
 
-def test_a_signal_ends_a_model_that_is_silent(here: Path, running: list[Running]) -> None:
-    with Gateway(says("never", stall="before")) as gateway:
+def test_a_signal_ends_a_reply_that_does_not(here: Path, running: list[Running]) -> None:
+    with Gateway(says("begun\nmore", finish=None, stall="after")) as gateway:
         each = Running(here, "--model", "m", "--base-url", gateway.url, "--image", "minimal")
         running.append(each)
-        each.wait_for("m · run ")
+        each.wait_for("begun")
         each.send(signal.SIGTERM)
         assert each.end().code == 130
 

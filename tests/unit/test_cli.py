@@ -6,8 +6,10 @@ import json
 import os
 import pty
 import signal
+import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -105,7 +107,6 @@ def test_bad_input_is_one_line_and_exit_code_2(here: Path, arguments: list[str],
             "anthropic:claude: Anthropic's own interface is not supported yet",
         ),
         (["--model", "local:gpt-9"], 5, "no local model 'gpt-9': choose one of "),
-        (["--base-url", "http://127.0.0.1:1/v1"], 2, "an endpoint is set up but no model is named"),
         (
             ["--model", "scripted:s.jsonl"],
             4,
@@ -149,6 +150,11 @@ def test_failures_as_json_are_one_object(here: Path, arguments: list[str], code:
         "error": said["error"],
     }
     assert ended.errors == [f"codeact: error: {said['error']}"]
+
+
+def test_failures_as_json_when_the_environment_asks_for_it(here: Path) -> None:
+    ended = codeact("solve", "t", "--no-such-flag", folder=here, env=environment(here, CODEACT_JSON="yes"))
+    assert json.loads(ended.out)["status"] == "failed"
 
 
 def test_settings_come_from_file_and_environment(here: Path) -> None:
@@ -262,13 +268,25 @@ def test_a_closed_stream_is_no_trouble(here: Path, descriptor: int) -> None:
     assert bool(done.stdout) == (descriptor == 2)
 
 
-def test_a_reader_that_has_gone_is_no_trouble(here: Path) -> None:
-    command = f"{' '.join(COMMAND)} solve t --json --data none.csv | true"
-    done = subprocess.run(["bash", "-c", f"{command}; echo ${{PIPESTATUS[0]}}"], cwd=here, env=environment(here), capture_output=True, text=True, check=False)  # fmt: skip
-    assert done.stdout == "2\n"
-    assert done.stderr.splitlines() == [
-        line for line in done.stderr.splitlines() if "none.csv: no such" in line
-    ]
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [(["solve", "t", "--json", "--data", "none.csv"], 2), (["--help"], 1), (["runs", "--json"], 0)],
+)
+def test_a_reader_that_has_gone_is_no_trouble(here: Path, arguments: list[str], code: int) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(
+        [*COMMAND, *arguments],
+        cwd=here,
+        env=environment(here),
+        stdout=write,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    os.close(write)
+    assert done.returncode == code
+    assert [line for line in done.stderr.splitlines() if "none.csv: no such" not in line] == []
 
 
 def test_a_full_disk_is_said(here: Path) -> None:
@@ -306,6 +324,40 @@ def _waiting_in(pid: int) -> bytes:
     except OSError:
         return b""
     return b"stdin" if call[:2] == ["0", "0x0"] else b""
+
+
+def test_a_signal_while_the_sandbox_starts(here: Path) -> None:
+    """The engine takes the connection, and says nothing."""
+    with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as engine:
+        engine.bind(f"{folder}/s")
+        engine.listen()
+        env = environment(here, DOCKER_HOST=f"unix://{folder}/s")
+        command = [*COMMAND, "solve", "t", "--model", "scripted:s.jsonl"]
+        with subprocess.Popen(command, cwd=here, env=env, stderr=subprocess.PIPE, text=True) as process:
+            connection, _ = engine.accept()
+            with connection:
+                connection.recv(16)
+                process.send_signal(signal.SIGINT)
+                _, err = process.communicate(timeout=30)
+    assert (process.returncode, err) == (
+        130,
+        "codeact: error: interrupted: the command was ended; start it again\n",
+    )
+
+
+def test_local_models_are_listed(here: Path) -> None:
+    ended = codeact("model", "list", folder=here)
+    assert (ended.code, ended.err) == (0, "")
+    (first, _) = ended.out.splitlines()
+    assert first.startswith("qwen2.5-coder-1.5b  1117 MB  Apache-2.0  ")
+    assert first.endswith("not fetched; run `codeact model fetch qwen2.5-coder-1.5b`")
+
+
+def test_a_local_model_that_is_not_served_is_not_stopped(here: Path) -> None:
+    ended = codeact("model", "stop", folder=here)
+    assert (ended.code, ended.out, ended.err) == (0, "", "no local model is served\n")
+    ended = codeact("model", "stop", "gpt-9", folder=here)
+    assert (ended.code, ended.err.count("\n")) == (5, 1)
 
 
 JOURNALS: dict[str, list[dict[str, Any]]] = {
@@ -418,8 +470,18 @@ def test_the_json_of_a_result() -> None:
     }
 
 
+def test_a_task_in_a_locale_that_knows_only_ascii(here: Path) -> None:
+    """The task is UTF-8 whatever the locale; standard error shows what it cannot encode by its number."""
+    env = environment(here, LANG="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0", **NO_ENGINE)
+    code = (
+        "import sys; from codeact.commands.solve import read_task; print(ascii(read_task(sys.argv[1], ())))"
+    )
+    command = [sys.executable, "-c", code, "größe"]
+    assert subprocess.run(command, env=env, capture_output=True, check=True).stdout == b"'gr\\xf6\\xdfe'\n"
+
+
 def test_a_task_with_bytes_that_are_no_text() -> None:
-    assert read_task("caf\udce9", ()) == "caf?"
+    assert read_task("caf\udce9", ()) == "caf\N{REPLACEMENT CHARACTER}"
 
 
 def test_a_task_file_that_is_data(tmp_path: Path) -> None:

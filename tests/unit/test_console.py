@@ -7,6 +7,7 @@ import json
 import os
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -16,7 +17,8 @@ from codeact import events, journal
 from codeact.events import Event
 from codeact.types import Artifact, Code, Reading, Usage
 from codeact.views import recorded
-from codeact.views.console import Clip, Prose, RichScreen, View, screen
+from codeact.views.console import RichScreen, View, screen
+from codeact.views.pieces import Clip, Prose
 from codeact.views.plain import PlainScreen
 from sandbox.types import CellError, CellResult, Dropped, Notice, Output, Rich, Stream
 
@@ -128,7 +130,7 @@ def test_a_run_read_back_from_its_journal_looks_the_same() -> None:
 
 
 def test_lines_of_a_journal_that_cannot_be_read_are_passed_over() -> None:
-    lines = [
+    lines: list[dict[str, Any]] = [
         {"type": "from_the_future"},
         {"type": "observed", "cell": 5},
         {},

@@ -50,8 +50,9 @@ def test_a_plain_file_reads_as_documented() -> None:
         "data/sales.csv — csv, 1.4 kB, utf-8, separator ',', header in line 1, 60 rows",
         "  read: import pandas as pd; df = pd.read_csv('data/sales.csv')",
         "  note: footer: the last 1 line",
-        "  columns (2): region (text: 'North', 'East'; 4 distinct), units (integer 1..40); no missing values",
+        "  columns (all 2): region (text: 'North', 'East'; 4 distinct), units (integer 1..40); no missing values",
         "  first rows: North | 3",
+        "Nothing is loaded yet: start with a line after read:",
     ]
 
 

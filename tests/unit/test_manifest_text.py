@@ -183,7 +183,7 @@ def test_cell(value: str, tag: str) -> None:
         (["1", "2", ""], "integer", 1),
         (["1,5", "2,75"], "decimal", 0),
         (["1.5", "NA", "-", "2.5", "3.5", "4.5"], "decimal", 2),
-        (["01", "02", "10"], "code (digits, all 2 long)", 0),
+        (["01", "02", "10"], "digits as text, all 2 long", 0),
         (["US", "NA", "DE", "FR", "IT", ""], "text", 1),
         (["20210203", "20210304"], "integer", 0),
         (["true", "false"], "true/false", 0),

@@ -84,9 +84,27 @@ def test_names_that_name_nothing(name: str, kind: type[CodeActError], words: str
         resolve(name)
 
 
-def test_an_endpoint_without_a_model_name() -> None:
-    with pytest.raises(UsageError, match="add --model NAME"):
-        resolve(None, base_url="http://localhost:1/v1")
+def test_an_endpoint_that_lists_no_models_is_asked_for_the_default() -> None:
+    said: list[str] = []
+    model = resolve(None, base_url="http://localhost:1/v1", on_progress=said.append)
+    assert model.name == "gpt-5-mini"
+    assert said == ["no model named: using gpt-5-mini of localhost:1 (--model)"]
+
+
+@pytest.mark.parametrize(
+    ("name", "small"),
+    [
+        ("qwen2.5-coder-1.5b", True),
+        ("qwen2.5-coder:3b", True),
+        ("SmolLM2-360M-Instruct", True),
+        ("llama-3.1-8b", False),
+        ("mixtral-8x3b", False),
+        ("qwen-72b", False),
+        ("gpt-5-mini", False),
+    ],
+)
+def test_which_models_are_small(name: str, small: bool) -> None:
+    assert resolve(name, base_url="http://localhost:1/v1").small is small
 
 
 @pytest.mark.parametrize(

@@ -155,7 +155,7 @@ def test_a_wait_can_be_ended_from_outside(gateway: Gateway) -> None:
 
 def test_an_interrupt_in_the_model_passes_through() -> None:
     class Interrupted:
-        name, sees = "m", False
+        name, sees, small = "m", False, False
 
         def __call__(self, request: Request) -> Iterator[Delta | Retrying | Reply]:
             yield Delta("a")

@@ -1,0 +1,73 @@
+"""What a DataFrame holds, column by column: told of the very table that a reading line makes."""
+
+from collections import Counter
+from typing import Any
+
+from .columns import LISTED, cut
+
+_COLUMNS = 300
+_SHORT = 24
+
+
+def columns(frame: Any) -> list[dict[str, Any]]:
+    """One description a column of a pandas DataFrame: name, type, missing, and range or examples."""
+    return [_column(str(name), frame.iloc[:, at]) for at, name in enumerate(frame.columns[:_COLUMNS])]
+
+
+def first_rows(frame: Any, count: int) -> list[list[str]]:
+    rows = frame.head(count).astype(object).where(frame.head(count).notna(), "").to_numpy().tolist()
+    return [[cut(str(cell)) for cell in row] for row in rows]
+
+
+def as_read(described: list[dict[str, Any]], frame: Any) -> None:
+    """Makes descriptions of a file's columns true of ``frame``, read from it: names, missing values, dates."""
+    for at, column in enumerate(described):
+        name, values = frame.columns[at], frame.iloc[:, at]
+        column |= {"name": str(name), "missing": int(values.isna().sum())}
+        if not isinstance(name, str):
+            column["number"] = True
+        if values.dtype.kind == "M":
+            column |= {"type": "datetime"} | _ends(values.dropna())
+            column.pop("note", None)
+        elif column["type"] in ("date", "date-time", "month", "time") and values.dtype.kind != "M":
+            column["type"] += " as text"
+
+
+def _column(name: str, values: Any) -> dict[str, Any]:
+    present = values.dropna()
+    found: dict[str, Any] = {"name": name, "missing": len(values) - len(present)}
+    kind = values.dtype.kind
+    if not len(present):
+        return found | {"type": "empty"}
+    if kind in "iu":
+        return found | {"type": "integer"} | _ends(present)
+    if kind == "f":
+        return found | {"type": "decimal"} | _ends(present)
+    if kind == "b":
+        return found | {"type": "true/false"}
+    if kind == "M":
+        return found | {"type": "datetime"} | _ends(present)
+    return found | _objects(present)
+
+
+def _ends(present: Any) -> dict[str, Any]:
+    return {"min": _plain(present.min()), "max": _plain(present.max())}
+
+
+def _plain(value: Any) -> str:
+    return f"{value:.10g}" if isinstance(value, float) else cut(str(value).removesuffix(" 00:00:00"), 30)
+
+
+def _objects(present: Any) -> dict[str, Any]:
+    kinds = Counter(type(value).__name__ for value in present)
+    if set(kinds) != {"str"}:
+        example = cut(str(present.iloc[0]), 40)
+        return {"type": " or ".join(sorted(kinds)), "examples": [example]}
+    return text_values(Counter(present))
+
+
+def text_values(counts: Counter[str]) -> dict[str, Any]:
+    """A text column from how often each value occurs: all values where they are few and short, else the commonest."""
+    few = len(counts) <= LISTED and all(len(value) <= _SHORT for value in counts)
+    common = [value for value, _ in counts.most_common(LISTED if few else 3)]
+    return {"type": "text", "distinct": len(counts), "examples": [cut(value, 40) for value in common]}

@@ -1,0 +1,275 @@
+"""Cells that do not end, end too much, or are ended: what is said, what is kept, and that the next cell works."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from sandbox import Notice, Sandbox, SandboxClosed
+from sandbox.cells import Step
+from tests.contract.conftest import CALLS, Make, fine, next_cell_works, notices
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "while True: pass",
+        "while True:\n    try: pass\n    except Exception: pass",
+        "import time; time.sleep(1000)",
+        "import re; re.match(r'(a+)+$', 'a' * 40 + 'b')",
+        "10 ** 10 ** 9 % 7",
+        "import asyncio; await asyncio.sleep(1000)",
+        "import asyncio; await asyncio.Event().wait()",
+        "import threading; threading.Event().wait()",
+        "import subprocess; subprocess.run(['sleep', '1000'])",
+    ],
+)
+def test_interrupted_with_its_variables_kept(box: Sandbox, code: str) -> None:
+    fine(box.run("kept = 'still here'"))
+    started = time.monotonic()
+    cell = box.run(code, timeout=0.5)
+    assert cell.status == "timeout"
+    assert "longer than its 0.5 seconds" in notices(cell)
+    if cell.lost is None:
+        assert time.monotonic() - started < 2.5
+        assert box.run("kept").result == "'still here'"
+    else:  # one operation of the interpreter's own, that no signal can get into
+        assert code.startswith("10 **")
+        assert cell.lost == "all variables"
+    next_cell_works(box)
+
+
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same ladder, with less patience."""
+    from sandbox import cells
+
+    ladder = tuple(Step(step.sends, step.says, min(step.patience, 0.5)) for step in cells.LADDER[:2])
+    monkeypatch.setattr(cells, "LADDER", (*ladder, *cells.LADDER[2:]))
+
+
+@pytest.mark.usefixtures("hasty")
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: pass",
+        "import signal; signal.signal(signal.SIGINT, lambda *_: None)\nwhile True: pass",
+        "sum(range(10**11))",
+        "import os, signal; os.kill(os.getpid(), signal.SIGSTOP)",
+        "import os, signal; os.kill(os.getppid(), signal.SIGSTOP)\nwhile True: pass",
+    ],
+)
+def test_what_does_not_stop_is_killed_and_the_loss_said(fresh: Sandbox, code: str) -> None:
+    fresh.run("x = 1; open('file.txt', 'w').write('kept')")
+    cell = fresh.run(code, timeout=0.3)
+    assert (cell.status, cell.lost) == ("timeout", "all variables")
+    assert "killed" in notices(cell)
+    assert fresh.read("file.txt") == b"kept"
+    after = fresh.run("x")
+    assert after.error is not None
+    assert after.error.name == "NameError"
+    next_cell_works(fresh)
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("import os; os._exit(3)", "exit code 3"),
+        ("import ctypes; ctypes.string_at(0)", "SIGSEGV"),
+        ("import os; os.abort()", "SIGABRT"),
+        ("import os, time; os.kill(-1, 9); time.sleep(20)", "killed from inside"),
+        ("import os; os.kill(os.getppid(), 9)", "killed from inside"),
+        ("import os; os.kill(os.getpid(), 9)", "SIGKILL"),
+        ("!kill -9 -1", "the kernel"),
+        (
+            "import sys; sys.setrecursionlimit(10**9)\n"
+            "class Deep:\n    def __init__(self, inner): self.inner = inner\n    def __repr__(self): return repr(self.inner)\n"
+            "def f(): return f()\nx = ()\nfor _ in range(10**6): x = (x,)\nrepr(x); hash(x); f()",
+            "SIGSEGV",
+        ),
+    ],
+)
+def test_a_death_is_noticed_at_once_and_named(box: Sandbox, code: str, said: str) -> None:
+    fine(box.run("open('file.txt', 'w').write('kept')"))
+    started = time.monotonic()
+    cell = box.run(code, timeout=25)
+    assert time.monotonic() - started < 10
+    assert (cell.status, cell.lost) == ("died", "all variables")
+    assert said in notices(cell)
+    assert box.read("file.txt") == b"kept"
+    next_cell_works(box)
+
+
+def test_exit_keeps_the_kernel(box: Sandbox) -> None:
+    fine(box.run("kept = 1"))
+    for code in ("exit()", "quit()", "exit"):
+        assert "exit() does nothing here" in fine(box.run(code)).stderr
+    cell = box.run("import sys; sys.exit(2)")
+    assert cell.error is not None
+    assert (cell.status, cell.error.name) == ("error", "SystemExit")
+    assert box.run("kept").result == "1"
+    next_cell_works(box)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "input('name? ')",
+        "breakpoint()\nx = 1",
+        "import pdb; pdb.set_trace()",
+        "import getpass; getpass.getpass()",
+        "get_ipython().kernel._allow_stdin = True\ninput('name? ')",
+        "import sys; sys.stdin.readline() or 1 / 0",
+    ],
+)
+def test_asking_for_input_fails_at_once(box: Sandbox, code: str) -> None:
+    started = time.monotonic()
+    cell = box.run(code, timeout=30)
+    assert time.monotonic() - started < 5
+    assert cell.status == "error"
+    assert cell.error is not None
+    next_cell_works(box)
+
+
+def test_runaway_recursion_is_an_error(box: Sandbox) -> None:
+    cell = box.run("def f(): return f()\nf()")
+    assert cell.error is not None
+    assert cell.error.name == "RecursionError"
+    assert len(cell.error.traceback) < 4000
+    next_cell_works(box)
+
+
+def test_background_processes_are_gone_after_a_restart(box: Sandbox) -> None:
+    count = (
+        "import os\nlen([p for p in os.listdir('/proc') if p.isdigit() and "
+        "b'sleep\\0' + b'987' in open(f'/proc/{p}/cmdline', 'rb').read()])"
+    )
+    fine(
+        box.run(
+            "import subprocess\nfor _ in range(3): subprocess.Popen(['sleep', '987'], start_new_session=True)"
+        )
+    )
+    assert box.run(count).result == "3"
+    box.restart()
+    assert box.run(count).result == "0"
+    next_cell_works(box)
+
+
+def test_a_kernel_that_dies_between_cells_is_told_with_the_next(box: Sandbox) -> None:
+    fine(box.run("import os, threading\nthreading.Timer(0.2, os._exit, [7]).start()"))
+    assert box._backend is not None
+    assert box._bridge is not None
+    wait_until(lambda: box._bridge is not None and not box._bridge.events._frames.empty())
+    cell = box.run("1 + 1")
+    assert (cell.status, cell.result, cell.lost) == ("ok", "2", "all variables")
+    assert "exit code 7" in notices(cell)
+    next_cell_works(box)
+
+
+def test_two_runs_from_two_threads_are_one_after_the_other(box: Sandbox) -> None:
+    results: dict[str, str] = {}
+
+    def run(name: str) -> None:
+        results[name] = box.run(
+            f"import time\nprint('{name} in')\ntime.sleep(0.2)\nprint('{name} out')"
+        ).stdout
+
+    threads = [threading.Thread(target=run, args=(name,)) for name in "abcd"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == {name: f"{name} in\n{name} out\n" for name in "abcd"}
+
+
+def test_interrupt_from_another_thread(box: Sandbox) -> None:
+    fine(box.run("kept = 5"))
+    cell = box.stream("print('running', flush=True)\nwhile True: pass", timeout=30)
+    next(cell)
+    threading.Thread(target=box.interrupt).start()
+    rest = list(cell)
+    assert Notice("an interrupt was sent") in rest
+    assert box.run("kept").result == "5"
+
+
+def test_an_interrupt_never_hits_the_next_cell(box: Sandbox) -> None:
+    """It comes at every moment of a short cell; the cell may be hit, its successor never, and no state is lost."""
+    fine(box.run("kept = 0"))
+    for turn in range(50):
+        timer = threading.Timer(turn * 0.0002, box.interrupt)
+        timer.start()
+        hit = box.run("for _ in range(200): sum(range(200))")
+        timer.join()
+        assert hit.status in ("ok", "interrupted"), hit
+        assert hit.lost is None
+        fine(box.run("kept += 1"))
+    assert box.run("kept").result == "50"
+
+
+def test_interrupts_between_cells_do_nothing(box: Sandbox) -> None:
+    for _ in range(100):
+        box.interrupt()
+    next_cell_works(box)
+
+
+def test_closing_a_stream_early_interrupts_its_cell(box: Sandbox) -> None:
+    fine(box.run("kept = 3"))
+    cell = box.stream("print('one', flush=True)\nwhile True: pass")
+    next(cell)
+    started = time.monotonic()
+    cell.close()
+    assert time.monotonic() - started < 3
+    assert box.run("kept").result == "3"
+
+
+def test_a_stream_dropped_on_another_thread(box: Sandbox) -> None:
+    held = [box.stream("print('one', flush=True)\nwhile True: pass")]
+    next(held[0])
+    thread = threading.Thread(target=held.clear)
+    thread.start()
+    thread.join(10)
+    next_cell_works(box)
+
+
+def test_the_deadline_stands_still_while_the_host_works(fresh: Sandbox) -> None:
+    CALLS.entered.clear()
+    CALLS.release.clear()
+    outputs = fresh.stream("from sandbox_guest.host import call\ncall('hold', 'done')", timeout=0.5)
+    done = threading.Event()
+    collected: list[object] = []
+
+    def consume() -> None:
+        collected.extend(outputs)
+        done.set()
+
+    threading.Thread(target=consume).start()
+    assert CALLS.entered.wait(10)
+    assert not done.wait(1.5)  # three times its seconds
+    CALLS.release.set()
+    assert done.wait(10)
+    assert [type(output).__name__ for output in collected] == ["Rich"]
+    assert fresh.run("while True: pass", timeout=0.2).status == "timeout"
+
+
+def test_closing_ends_a_running_cell(make: Make) -> None:
+    box = make()
+    cells: list[object] = []
+    cell = box.stream("print('in', flush=True)\nwhile True: pass", timeout=60)
+    next(cell)
+    thread = threading.Thread(target=lambda: cells.extend(cell))
+    thread.start()
+    box.close()
+    thread.join(5)
+    assert not thread.is_alive()
+    with pytest.raises(SandboxClosed):
+        box.run("1")
+
+
+def wait_until(condition: object, seconds: float = 10) -> None:
+    assert callable(condition)
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
