@@ -61,7 +61,10 @@ def run(
             made = attempts.attempt(suite, task, model, repeat, limits, out / "runs")
             attempts.append(out, made)
             verdict = {True: "right", False: "wrong", None: "failed"}[made.success]
-            click.echo(f"{task.id}  {verdict}  {made.answer!r}  {made.llm_calls} calls  {made.wall_s:.1f} s", err=True)
+            click.echo(
+                f"{task.id}  {verdict}  {made.answer!r}  {made.llm_calls} calls  {made.wall_s:.1f} s",
+                err=True,
+            )
     click.echo(report.markdown(attempts.read(out)))
 
 

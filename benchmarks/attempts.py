@@ -17,7 +17,12 @@ from codeact.types import Model, Result, RunLimits
 from sandbox import SandboxError
 
 SCHEMA_VERSION = 1
-STOP_REASONS = {"answered": "submitted", "no_answer": "refused", "limit": "limit", "interrupted": "interrupted"}
+STOP_REASONS = {
+    "answered": "submitted",
+    "no_answer": "refused",
+    "limit": "limit",
+    "interrupted": "interrupted",
+}
 
 
 @dataclass(frozen=True, slots=True)

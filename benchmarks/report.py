@@ -25,7 +25,9 @@ def markdown(made: Sequence[dict[str, Any]]) -> str:
     if scored:
         calls = sum(one["llm_calls"] for one in scored) / len(scored)
         seconds = sum(one["wall_s"] for one in scored) / len(scored)
-        rows.append(f"{calls:.1f} model calls and {seconds:.0f} s a task on average; model {scored[0]['model']}")
+        rows.append(
+            f"{calls:.1f} model calls and {seconds:.0f} s a task on average; model {scored[0]['model']}"
+        )
     return "\n".join(rows)
 
 

@@ -106,7 +106,10 @@ def execute(kernel: BlockingKernelClient, code: str) -> None:
     request = kernel.execute(code, allow_stdin=False)
     while True:
         message = kernel.get_iopub_msg(timeout=120)
-        if message["parent_header"].get("msg_id") == request and message["content"].get("execution_state") == "idle":
+        if (
+            message["parent_header"].get("msg_id") == request
+            and message["content"].get("execution_state") == "idle"
+        ):
             break
     while kernel.get_shell_msg(timeout=120)["parent_header"].get("msg_id") != request:
         pass
@@ -132,7 +135,9 @@ def host_seconds_a_turn() -> float:
     replies = [f"Turn {n}.\n```python\nx = {n}\n```" for n in range(TURNS)]
     replies.append("```python\nfinal_answer(x)\n```")
     with tempfile.TemporaryDirectory() as folder:
-        events = list(Agent(ScriptedModel(replies), limits=RunLimits(turns=None), runs=Path(folder)).stream("Count."))
+        events = list(
+            Agent(ScriptedModel(replies), limits=RunLimits(turns=None), runs=Path(folder)).stream("Count.")
+        )
     began = next(event.time for event in events if event.type == "turn_started")
     in_cells = sum(event.cell.seconds for event in events if isinstance(event, Observed) and event.cell)
     in_model = sum(event.seconds for event in events if event.type == "replied")  # type: ignore[attr-defined]

@@ -85,7 +85,7 @@ class Agent:
         with self._lock:
             self._active.append(run)
         try:
-            yield from run.events(self._turns(run))
+            yield from run.play(self._turns(run))
         finally:
             with self._lock:
                 self._active.remove(run)
@@ -127,5 +127,3 @@ def _result(seen: Sequence[events.Event]) -> Result:
         seconds=ended.seconds,
         events=tuple(seen),
     )
-
-

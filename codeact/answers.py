@@ -25,7 +25,9 @@ class AnswerCheck:
             try:
                 kind.check_schema(schema)
             except jsonschema.SchemaError as error:
-                raise UsageError(f"the output schema is not a JSON Schema: {error.message[:MAX_TEXT]}") from error
+                raise UsageError(
+                    f"the output schema is not a JSON Schema: {error.message[:MAX_TEXT]}"
+                ) from error
             self._validator = kind(schema)
         self.schema = schema
 
@@ -38,7 +40,9 @@ class AnswerCheck:
         error = jsonschema.exceptions.best_match(self._validator.iter_errors(answer))
         if error is None:
             return None
-        return f"the answer is not of the type that is asked for: {error.json_path}: {error.message[:MAX_TEXT]}"
+        return (
+            f"the answer is not of the type that is asked for: {error.json_path}: {error.message[:MAX_TEXT]}"
+        )
 
     def from_code(self, payload: Any) -> Any:
         """The answer in what the sandbox handed over. Raises HostCallRefused, which is raised in the cell."""

@@ -47,7 +47,8 @@ def safe_name(path: str) -> str:
         kept = "".join("_" if unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp") else c for c in part)
         kept = re.sub(r'[\\:*?"<>|]', "_", kept).strip()
         if kept and kept.strip("."):
-            parts.append(kept[:MAX_NAME])
+            ending = Path(kept).suffix[:20]
+            parts.append(kept[: MAX_NAME - len(ending)] + ending if len(kept) > MAX_NAME else kept)
     return "/".join(parts) or "file"
 
 

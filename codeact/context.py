@@ -43,9 +43,8 @@ def example() -> list[Message]:
 
 def first_text(task: str, manifest: str, schema: str | None) -> str:
     """The message that sets the task. What the files say stands between lines that nothing in it can imitate."""
-    parts = [f"Task: {task.strip()}"]
-    if manifest:
-        parts.append(f"Files:\n{manifest.rstrip()}")
+    parts = [f"Files:\n{manifest.rstrip()}"] if manifest else []
+    parts.append(f"Task: {task.strip()}")
     if schema:
         parts.append(f"The value given to final_answer must fit this JSON Schema:\n{schema}")
     return "\n\n".join(parts)

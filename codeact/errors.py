@@ -73,7 +73,13 @@ class NoAnswer(RunEnded):
 
 
 class LimitReached(RunEnded):
+    """`limit` is `turns`, `seconds` or `tokens`, `value` what it was set to."""
+
     status = "limit"
+
+    def __init__(self, limit: str, value: float) -> None:
+        super().__init__(f"the limit of {value:g} {limit} was reached")
+        self.limit, self.value = limit, value
 
 
 class Interrupted(RunEnded):

@@ -140,8 +140,7 @@ class RunEnded(Event):
 
 
 BY_TYPE: dict[str, type[Event]] = {
-    re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__).lower(): kind
-    for kind in Event.__subclasses__()
+    re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__).lower(): kind for kind in Event.__subclasses__()
 }
 
 

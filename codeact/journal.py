@@ -10,6 +10,7 @@ import base64
 import binascii
 import dataclasses
 import json
+import math
 import os
 import secrets
 import time
@@ -40,9 +41,11 @@ class Journal:
         self._figures = 0
         try:
             folder.mkdir(parents=True, mode=0o700)
-            self._file: TextIO = (folder / FILE).open("x", encoding="utf-8")
+            self._file: TextIO = (folder / FILE).open("x", encoding="utf-8", errors="replace")
         except OSError as error:
-            raise UsageError(f"{folder}: the run cannot be recorded: {error.strerror}; set CODEACT_HOME") from error
+            raise UsageError(
+                f"{folder}: the run cannot be recorded: {error.strerror}; set CODEACT_HOME"
+            ) from error
 
     def append(self, event: events.Event) -> None:
         """Writes one event. Raises UsageError when the disk does not take it."""
@@ -72,7 +75,13 @@ class Journal:
 
 def to_json(event: events.Event) -> dict[str, Any]:
     """An event as the JSON object of the published schema."""
-    head = {"v": events.VERSION, "run": event.run, "seq": event.seq, "time": round(event.time, 3), "type": event.type}
+    head = {
+        "v": events.VERSION,
+        "run": event.run,
+        "seq": event.seq,
+        "time": round(event.time, 3),
+        "type": event.type,
+    }
     if event.parent is not None:
         head["parent"] = event.parent
     names = [name for name in events.field_names(type(event)) if name not in ("run", "seq", "time", "parent")]
@@ -89,7 +98,7 @@ def plain(value: Any) -> Any:
         return {str(k): "(picture)" if k in PICTURES else plain(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
-    if isinstance(value, float) and value != value or value in (float("inf"), float("-inf")):
+    if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, str | int | float | bool) or value is None:
         return value

@@ -12,6 +12,7 @@ _CELL = 60
 _READ = 1500
 _NESTED = 2
 _ROW_CELLS = 16
+_LISTED = 8
 _NAME = 120
 _START = "Nothing is loaded yet: start with a line after read:"
 _MOST = 500
@@ -87,8 +88,9 @@ def _cut_lines(lines: list[str], budget: int) -> str:
 
 def _file(entry: Entry, level: _Level, depth: int = 0) -> Iterator[str]:
     indent = "  " * depth
-    yield f"{indent}{_path(entry)} — {', '.join(_facts(entry))}"
-    parts = [*_dicts(entry, "sheets", level.nested), *_dicts(entry, "tables", level.nested)]
+    name = f"member {_exact(entry.get('name'), 200)}" if depth else _path(entry)
+    yield f"{indent}{name} — {', '.join(_facts(entry))}"
+    parts = [part for key in ("sheets", "tables", "described") for part in _dicts(entry, key, level.nested)]
     told_below = depth < _NESTED and any(_read(part) for part in parts)
     for line in _details(entry, level, read=not told_below):
         yield f"{indent}  {line}"
@@ -236,7 +238,8 @@ def _columns(entry: Entry, level: _Level) -> Iterator[str]:
     )
     counted = [_int(_dict(column), "missing") for column in columns]
     none = "; no missing values" if level.typed and all(count == 0 for count in counted) else ""
-    yield f"columns ({which}): {', '.join(text for text in shown if text)}{none}"
+    word = "keys of each record" if _text(entry, "columns_are") else "columns"
+    yield f"{word} ({which}): {', '.join(text for text in shown if text)}{none}"
 
 
 def _column(column: object, at: int, level: _Level, said: set[str]) -> str:
@@ -251,17 +254,21 @@ def _column(column: object, at: int, level: _Level, said: set[str]) -> str:
         return name
     kind = _text(known, "type", 40)
     missing, distinct = _int(known, "missing"), _int(known, "distinct")
-    listed = len(_list(known, "examples"))
-    whole = kind == "text" and distinct == listed
-    examples = [_quoted(value) for value in _strings(known, "examples", listed if whole else 2, 25)]
+    values = [value for value in _list(known, "examples")[:_LISTED] if isinstance(value, str)]
+    whole = kind == "text" and distinct == len(values) and not any("…" in value for value in values)
+    examples = (
+        [_quoted(_cut(value, 64)) for value in values]
+        if whole
+        else [_quoted(_cut(value, 25)) for value in values[:2]]
+    )
     low, high = _text(known, "min", 32), _text(known, "max", 32)
     parts = [kind + (f": {', '.join(examples)}" if examples else "")]
     if low and high and not kind.startswith("digits"):
         parts = [f"{kind} {low}" if low == high else f"{kind} {low}..{high}"]
     if whole and distinct and distinct > 1:
         parts = [f"{kind}, one of {', '.join(examples)}"]
-    elif whole and distinct == 1:
-        parts = [f"{kind}, always {examples[0]}"] if examples else parts
+    elif whole and examples:
+        parts = [f"{kind}, always {examples[0]}"]
     elif distinct and kind == "text":
         parts.append(f"{distinct} distinct")
     if missing:

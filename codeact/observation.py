@@ -18,7 +18,9 @@ KeepFull = Callable[[str], str]
 """Stores a full text in the sandbox and returns the path at which code finds it."""
 
 
-def cell_text(cell: CellResult, pictures: int = 0, *, budget: int = BUDGET, keep_full: KeepFull | None = None) -> str:
+def cell_text(
+    cell: CellResult, pictures: int = 0, *, budget: int = BUDGET, keep_full: KeepFull | None = None
+) -> str:
     """What a cell printed, returned, displayed and raised, in that order, as one text of about `budget` characters."""
     text = "".join(_output_text(output) for output in cell.outputs).strip("\n")
     if pictures:

@@ -48,7 +48,7 @@ class Run:
         self._ran_code = False
         self._guess: Any = None
         self._kernel_ready = True
-        self._interrupts = 0
+        self._interrupts = self._interrupts_seen = 0
         self._pump: Pump[Delta | Retrying | Reply] | None = None
         self._full_texts = 0
         self._box = Sandbox(
@@ -63,7 +63,7 @@ class Run:
 
     # -- the frame of a run --------------------------------------------------------------------------------------
 
-    def events(self, turns: Iterator[events.Event]) -> Iterator[events.Event]:
+    def play(self, turns: Iterator[events.Event]) -> Iterator[events.Event]:
         """Starts the sandbox, goes through the turns, and ends with `RunEnded`, however they end."""
         with self._box:
             described = workspace.prepare(self._box, list(self._data))
@@ -100,6 +100,8 @@ class Run:
             raise AssertionError("the turns ended without saying how")
         except RunEnded as end:
             ended = end
+            if isinstance(end, LimitReached):
+                yield self.emit(events.LimitReached(limit=end.limit, value=end.value))
         except (CodeActError, SandboxError) as error:
             yield self.emit(events.Error(kind=type(error).__name__, message=str(error)))
             ended, failure = RunEnded(str(error)), error
@@ -158,11 +160,7 @@ class Run:
             ("tokens", self._usage.total_tokens, limits.tokens),
         ):
             if limit is not None and value >= limit:
-                self._reach(name, limit)
-
-    def _reach(self, name: str, limit: float) -> None:
-        self.emit(events.LimitReached(limit=name, value=limit))
-        raise LimitReached(f"the limit of {limit:g} {name} was reached")
+                raise LimitReached(name, limit)
 
     def _left(self) -> float | None:
         limit = self._agent.limits.seconds
@@ -175,6 +173,7 @@ class Run:
         try:
             reply = yield from self._stream_reply(request)
         except PumpInterrupted:
+            self._interrupts_seen = self._interrupts
             self.check_limits(turn)
             return Reading("", problem=context.follow_ups()["interrupted"])
         self._usage += reply.usage
@@ -209,12 +208,14 @@ class Run:
         text = ""
         only_first = self._agent.model.small
         self._pump = Pump(self._agent.model(request))
+        if self._interrupts > self._interrupts_seen:  # it came before there was a pump to tell
+            self._pump.interrupt()
         try:
             while True:
                 try:
                     item = self._pump.get(timeout=self._left())
                 except TimeoutError:
-                    self._reach("seconds", self._agent.limits.seconds or 0)
+                    raise LimitReached("seconds", self._agent.limits.seconds or 0) from None
                 match item:
                     case Reply():
                         return item
@@ -225,7 +226,9 @@ class Run:
                         yield self.emit(events.TextDelta(text=piece, kind=kind))
                         if kind == "text":
                             text += piece
-                            end = actions.complete(text, first_block_only=only_first) if "\n" in piece else None
+                            end = (
+                                actions.complete(text, first_block_only=only_first) if "\n" in piece else None
+                            )
                             if end is not None:
                                 return Reply(text[:end], usage=wire.estimate(request.messages, text))
         except StopIteration:

@@ -71,7 +71,9 @@ def set_up_kernel(box: Sandbox, names: list[str] | None = None) -> Any:
         ]
     lines += [f"del sys, {PACKAGE}"]
     cell = box.run("\n".join(lines), timeout=SETUP_SECONDS)
-    if names and cell.status == "died":  # a file that kills whoever looks at it: the run goes on without a manifest
+    if (
+        names and cell.status == "died"
+    ):  # a file that kills whoever looks at it: the run goes on without a manifest
         set_up_kernel(box)
         return None
     if cell.status != "ok":

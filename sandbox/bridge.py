@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 from sandbox.errors import ConnectionLost, ProtocolError, SandboxError
 from sandbox.guest import frames
+from sandbox.text import clean
 
 VERSION = 2
 MAX_HEADER = 8 * 1024
@@ -163,7 +164,10 @@ class Bridge:
             data = stream.read()
             if not data or time.monotonic() > deadline:
                 raise OSError("the supervisor in the sandbox does not answer")
-            early.extend(_decoded(decoder, data))
+            try:
+                early.extend(decoder.feed(data))
+            except frames.FrameError:  # not the supervisor: the engine says why there is none
+                raise OSError(" ".join(clean(data[:500].decode("utf-8", "replace")).split())) from None
         welcome, _ = early.pop(0)
         if welcome.get("op") != "welcome" or welcome.get("version") != VERSION:
             raise ProtocolError("the sandbox image is of another version; build it: `codeact image build`")

@@ -19,13 +19,15 @@ from sandbox.backends.docker import DockerBackend
 from sandbox.bridge import MAX_QUEUED, Bridge
 from sandbox.cells import LOST_VARIABLES, CellRun, death, late
 from sandbox.engine import find_engine
-from sandbox.errors import FileError, SandboxClosed, SandboxError, StartError
+from sandbox.errors import ConnectionLost, FileError, SandboxClosed, SandboxError, StartError
 from sandbox.files import Files
 from sandbox.hostcalls import HostCalls, HostFunction
 from sandbox.types import CellResult, FileInfo, Limits, Notice, Output
 from sandbox.types import size_text as size_text
 
 START_SECONDS = 60.0
+RESTART_SECONDS = 30.0
+"""The same for a kernel in a sandbox that runs already; then the sandbox is given up and started afresh."""
 KILL_ALL = ("-c", "import os; os.kill(-1, 9)")
 ATTEMPTS = 2
 """How often a cell is sent when its kernel is found dead before it has begun."""
@@ -112,11 +114,13 @@ class Sandbox:
         try:
             self._bridge.open()
             self._send_inputs(backend.mounted())
+        except ConnectionLost as error:
+            raise StartError(f"the sandbox did not come up: {error}") from error
         finally:
             warden.join()
         if failures:
             raise failures[0]
-        self._await_kernel()
+        self._await_kernel(START_SECONDS)
 
     def _start_warden(self, backend: Backend, failures: list[BaseException]) -> None:
         try:
@@ -124,14 +128,14 @@ class Sandbox:
         except SandboxError as error:
             failures.append(error)
 
-    def _await_kernel(self) -> None:
-        deadline = time.monotonic() + START_SECONDS
+    def _await_kernel(self, seconds: float) -> None:
+        deadline = time.monotonic() + seconds
         bridge = self._connected()
         while not self._kernel_up:
             try:
                 header, _ = bridge.events.get(deadline - time.monotonic())
             except queue.Empty:
-                raise StartError(f"the kernel did not come up within {START_SECONDS:g} seconds") from None
+                raise StartError(f"the kernel did not come up within {seconds:g} seconds") from None
             match header.get("op"):
                 case "kernel_up":
                     self._kernel_up = True
@@ -272,7 +276,7 @@ class Sandbox:
     def _restart_kernel(self, backend: Backend) -> None:
         self._connected().send({"op": "kernel"})
         backend.run_as_agent(WARDEN)
-        self._await_kernel()
+        self._await_kernel(RESTART_SECONDS)
 
     def _kill_agent(self) -> None:
         if self._backend is not None:

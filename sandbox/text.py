@@ -41,6 +41,7 @@ class TextCleaner:
 
     def __init__(self) -> None:
         self._held = ""
+        self._within_line = False
 
     def feed(self, text: str) -> str:
         text = self._held + text
@@ -55,9 +56,17 @@ class TextCleaner:
             self._held = _last_states(self._held)
         if len(self._held) > MAX_HELD:
             end, self._held = len(text), ""
-        return clean(text[:end])
+        return self._clean(text[:end])
 
     def finish(self) -> str:
         """What was held back."""
         held, self._held = self._held, ""
-        return clean(held)
+        return self._clean(held)
+
+    def _clean(self, text: str) -> str:
+        shown = clean(text)
+        if self._within_line and "\r" in text.partition("\n")[0].rstrip("\r"):
+            shown = f"\n{shown}"  # it overwrites what is out already
+        if shown:
+            self._within_line = not shown.endswith("\n")
+        return shown

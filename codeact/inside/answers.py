@@ -97,9 +97,11 @@ def plain(value: Any, depth: int = 0) -> Any:
 
 
 def _date(value: datetime.datetime | datetime.date | datetime.time) -> str | None:
+    if value != value:
+        return None
     if isinstance(value, datetime.datetime) and value.time() == datetime.time() and value.tzinfo is None:
         return value.date().isoformat()
-    return value.isoformat() if value == value else None  # noqa: PLR0124 - pandas' NaT
+    return value.isoformat()
 
 
 def _number(value: float) -> float:

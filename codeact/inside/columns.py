@@ -9,8 +9,7 @@ from . import cells
 from .cells import MISSING_MARKS, PANDAS_MISSING, SPACES
 
 _CUT = 60
-LISTED = 8
-"""Up to so many distinct short texts are listed in full."""
+_LISTED, _LISTED_LENGTH = 8, 240
 
 
 @dataclass(frozen=True)
@@ -147,6 +146,14 @@ def plural(count: int, word: str) -> str:
 def _examples(values: dict[str, int] | Counter[str], count: int = 3) -> list[str]:
     common = sorted(values, key=lambda value: -values[value]) if len(values) <= 12 else list(values)
     return [cut(value, 40) for value in common[:count]]
+
+
+def text_examples(values: dict[str, int] | Counter[str]) -> list[str]:
+    """All values where they are few and short, so that they can be filtered by; else the commonest three, cut."""
+    few = len(values) <= _LISTED and all(len(value) <= _CUT for value in values)
+    if few and sum(map(len, values)) <= _LISTED_LENGTH:
+        return [cut(value) for value in sorted(values, key=lambda value: -values[value])]
+    return _examples(values)
 
 
 def _numeric(name: str, rest: dict[str, int], by_tag: Counter[str], missing: int, own: list[str], has_pandas: list[str]) -> Column:  # fmt: skip
@@ -362,8 +369,7 @@ def _text(name: str, values: Counter[str], rest: dict[str, int], by_tag: Counter
     elif tokens and "None" in tokens:
         note = "pandas reads 'None' as missing"
     shown = rest if not na_code else {**rest, **{token: values[token] for token in tokens}}
-    few = len(shown) <= LISTED and all(len(value) <= 24 for value in shown)
-    return Column(name, kind, missing, len(shown), examples=_examples(shown, LISTED if few else 3), note=note, na_code=na_code,
+    return Column(name, kind, missing, len(shown), examples=text_examples(shown), note=note, na_code=na_code,
                   pandas_marks=[mark for mark in tokens if mark != "None" or na_code])  # fmt: skip
 
 

@@ -296,7 +296,7 @@ def note_handled(entry: dict[str, Any], code: str) -> None:
     """Says which of the oddities the reading line mends, so that nobody mends them twice."""
     done = [words for part, words in _HANDLED if part in code.replace("na_values=['']", "")]
     if done and entry["notes"]:
-        entry["notes"].append(f"the line read: takes care of {', '.join(done)}")
+        entry["notes"].append(f"the line read: handles this already: {', '.join(done)}")
 
 
 def _tried(line: Line, table: Table, rows: int, whole: bool, entry: dict[str, Any]) -> str | None:
@@ -336,6 +336,7 @@ def _tried(line: Line, table: Table, rows: int, whole: bool, entry: dict[str, An
         if column.date_form and values.dtype.kind != "M":
             return f"dates of {name!r} stay text"
     if whole:
+        entry |= {"rows": len(frame), "first_rows": frames.first_rows(frame, len(entry["first_rows"]))}
         frames.as_read(entry["columns"], frame)
     return None
 

@@ -48,7 +48,7 @@ def _exploded(data: str, records: list[Any], path: tuple[str, ...]) -> Table | N
     if len(set(map(frozenset, others))) != 1 or len(others[0]) > _META:
         return None
     meta = [one[0] if len(one) == 1 else list(one) for one in others[0]]
-    code = f"pd.json_normalize({data}, record_path={key!r}, meta={meta!r}, record_prefix={key + '.'!r})"
+    code = f"pd.json_normalize({data}, record_path={key!r}, meta={meta!r}, record_prefix={key + '.'!r}).infer_objects()"
     return Table(code, len(items), key)
 
 

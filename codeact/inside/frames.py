@@ -3,10 +3,9 @@
 from collections import Counter
 from typing import Any
 
-from .columns import LISTED, cut
+from .columns import cut, text_examples
 
 _COLUMNS = 300
-_SHORT = 24
 
 
 def columns(frame: Any) -> list[dict[str, Any]]:
@@ -16,7 +15,7 @@ def columns(frame: Any) -> list[dict[str, Any]]:
 
 def first_rows(frame: Any, count: int) -> list[list[str]]:
     rows = frame.head(count).astype(object).where(frame.head(count).notna(), "").to_numpy().tolist()
-    return [[cut(str(cell)) for cell in row] for row in rows]
+    return [[cut(str(cell).removesuffix(" 00:00:00")) for cell in row] for row in rows]
 
 
 def as_read(described: list[dict[str, Any]], frame: Any) -> None:
@@ -24,13 +23,13 @@ def as_read(described: list[dict[str, Any]], frame: Any) -> None:
     for at, column in enumerate(described):
         name, values = frame.columns[at], frame.iloc[:, at]
         column |= {"name": str(name), "missing": int(values.isna().sum())}
-        if not isinstance(name, str):
-            column["number"] = True
         if values.dtype.kind == "M":
             column |= {"type": "datetime"} | _ends(values.dropna())
             column.pop("note", None)
         elif column["type"] in ("date", "date-time", "month", "time") and values.dtype.kind != "M":
             column["type"] += " as text"
+        if not column["missing"] and "as missing" in column.get("note", ""):
+            del column["note"]
 
 
 def _column(name: str, values: Any) -> dict[str, Any]:
@@ -63,11 +62,5 @@ def _objects(present: Any) -> dict[str, Any]:
     if set(kinds) != {"str"}:
         example = cut(str(present.iloc[0]), 40)
         return {"type": " or ".join(sorted(kinds)), "examples": [example]}
-    return text_values(Counter(present))
-
-
-def text_values(counts: Counter[str]) -> dict[str, Any]:
-    """A text column from how often each value occurs: all values where they are few and short, else the commonest."""
-    few = len(counts) <= LISTED and all(len(value) <= _SHORT for value in counts)
-    common = [value for value, _ in counts.most_common(LISTED if few else 3)]
-    return {"type": "text", "distinct": len(counts), "examples": [cut(value, 40) for value in common]}
+    counts = Counter(present)
+    return {"type": "text", "distinct": len(counts), "examples": text_examples(counts)}

@@ -12,6 +12,7 @@ from .reading import Line, execute, reason
 from .sources import Source
 
 _SAMPLE = 1000
+_LONGEST = 10_000
 _MEANINGS = {
     "bracketed": "what stands in [...]",
     "quoted": 'what stands in "..."',
@@ -26,8 +27,10 @@ def describe(entry: dict[str, Any], source: Source, text: Text, kind: str, rows:
     entry["lines"] = len(lines) if text.whole else text.lines
     filled = [line for line in lines if line.strip()]
     entry["first_lines"] = [cut(line, 120) for line in filled][:3]
-    form = logs.find([*filled[:_SAMPLE], *filled[-_SAMPLE:]])
-    if form is not None and text.whole and has("pandas") and _table(entry, source, text, form, rows):
+    # Patterns with several free parts take too long on very long lines.
+    short = text.whole and max(map(len, filled)) < _LONGEST
+    form = logs.find(filled if len(filled) <= 2 * _SAMPLE else [*filled[:_SAMPLE], *filled[-_SAMPLE:]])
+    if form is not None and short and has("pandas") and _table(entry, source, text, form, rows):
         return
     _plain(entry, source, text)
 

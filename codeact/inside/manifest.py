@@ -24,7 +24,7 @@ from typing import Any
 if __name__ == "__main__" and not __package__:
     raise SystemExit("run it as a module of its package: python -m PACKAGE.manifest")
 
-from . import documents, sources, stores, texts, workbooks
+from . import sources, texts
 from .packages import Missing
 from .reading import Line, execute, reason
 from .sources import Source
@@ -194,6 +194,11 @@ def _describe(entry: dict[str, Any], source: Source, rows: int) -> None:
         kind = sources.kind_of(head, source.name)
     _misnamed(entry, source, kind)
     entry["kind"] = kind
+    if kind not in sources.BINARY:
+        texts.describe(entry, source, kind, rows)
+        return
+    from . import documents, stores, workbooks  # most data is text, and needs none of them
+
     if kind in ("xlsx", "xls", "ods"):
         if kind == "xls" or head.startswith(b"PK"):
             workbooks.describe(entry, source, rows)
@@ -210,11 +215,9 @@ def _describe(entry: dict[str, Any], source: Source, rows: int) -> None:
         documents.describe_pdf(entry, source)
     elif kind == "image":
         documents.describe_image(entry, source)
-    elif kind in ("parquet", "feather", "sqlite", "duckdb", "pdf"):
+    else:
         texts.describe(entry, source, "unknown", rows)
         entry["problem"] = f"named {kind}, but its first bytes are not those of a {kind} file"
-    else:
-        texts.describe(entry, source, kind, rows)
 
 
 def _misnamed(entry: dict[str, Any], source: Source, kind: str) -> None:
@@ -227,7 +230,6 @@ def _misnamed(entry: dict[str, Any], source: Source, kind: str) -> None:
 def _archive(entry: dict[str, Any], source: Source, members: list[zipfile.ZipInfo], rows: int) -> None:
     """A zip: its members listed, the first few described as files of their own."""
     entry["kind"] = "zip"
-    entry.setdefault("container", []).append("zip")
     entry["members_count"] = len(members)
     entry["members"] = [{"name": member.filename, "size": member.file_size} for member in members[:50]]
     if any(member.flag_bits & 1 for member in members):

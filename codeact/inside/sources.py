@@ -20,6 +20,9 @@ _MAGIC = (
     ("feather", b"FEA1"),
     ("sqlite", b"SQLite format 3\x00"),
     ("xls", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"),
+    ("xls", b"\x09\x00\x04\x00"),
+    ("xls", b"\x09\x02\x06\x00"),
+    ("xls", b"\x09\x04\x06\x00"),
     ("pdf", b"%PDF-"),
     ("image", b"\x89PNG\r\n\x1a\n"),
     ("image", b"\xff\xd8\xff"),
@@ -36,6 +39,7 @@ BY_SUFFIX = {
     ".png": "image", ".jpg": "image", ".jpeg": "image", ".gif": "image", ".bmp": "image", ".tif": "image", ".tiff": "image",
     ".webp": "image",
 }  # fmt: skip
+BINARY = frozenset(["xlsx", "xls", "ods", "parquet", "feather", "sqlite", "duckdb", "pdf", "image"])
 _OPENERS = {"gzip": gzip.open, "bz2": bz2.open, "xz": lzma.open}
 WRAPPED = (".gz", ".zst", ".bz2", ".xz", ".zip", ".gzip")
 

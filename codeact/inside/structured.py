@@ -6,7 +6,6 @@ import re
 from collections import Counter
 from itertools import islice
 from typing import Any
-from xml.etree import ElementTree
 
 from . import flat, frames
 from .columns import cut
@@ -45,15 +44,20 @@ def sketch(value: Any, depth: int = _DEPTH) -> str:
         case list():
             if not value:
                 return "empty list"
+            count = f"list of {'up to ' if isinstance(value, _UpTo) else ''}{len(value)}"
             if depth == 0:
-                return f"list of {len(value)}"
+                return count
             if all(isinstance(item, dict) for item in value):
-                return f"list of {len(value)} {sketch(_union(value), depth)}"
+                return f"{count} {sketch(_union(value), depth)}"
             kinds = sorted({_kind(item) for item in value[:1000]})
             inner = sketch(value[0], depth - 1) if kinds == ["list"] else " or ".join(kinds)
-            return f"list of {len(value)} {inner}"
+            return f"{count} {inner}"
         case _:
             return _kind(value)
+
+
+class _UpTo(list[Any]):
+    """The longest of several lists that differ in length."""
 
 
 def _union(items: list[dict[str, Any]]) -> dict[str, Any]:
@@ -62,8 +66,9 @@ def _union(items: list[dict[str, Any]]) -> dict[str, Any]:
     for item in items[:2000]:
         for key, value in item.items():
             old = merged.get(key)
-            fuller = isinstance(value, list | dict) and isinstance(old, type(value)) and len(value) > len(old)
-            if old is None or fuller:
+            if isinstance(value, list) and isinstance(old, list) and len(value) != len(old):
+                merged[key] = _UpTo(max(value, old, key=len))
+            elif old is None or (isinstance(value, dict) and isinstance(old, dict) and len(value) > len(old)):
                 merged[key] = value
     return merged
 
@@ -137,6 +142,7 @@ def _offer_table(entry: dict[str, Any], line: Line, data: str, records: list[Any
         return False
     entry |= {"read": line.text(), "read_verified": True, "columns": frames.columns(frame),
               "first_rows": frames.first_rows(frame, rows)}  # fmt: skip
+    entry["rows"] = made.rows
     if made.each:
         entry["notes"].append(
             f"df has {made.rows} rows, one for each item of {made.each!r}; the other columns repeat"
@@ -163,7 +169,7 @@ def _record_columns(entry: dict[str, Any], records: list[Any]) -> None:
         if {"int", "str"} <= set(kinds) or {"float", "str"} <= set(kinds):
             column["note"] = "numbers and text mixed"
         columns.append(column)
-    entry["columns"] = columns
+    entry |= {"columns": columns, "columns_are": "keys of each record"}
     if any(column["missing"] for column in columns):
         entry["notes"].append("not every object has every key (or it is null): use .get")
     if any("list" in column["type"] or "object" in column["type"] for column in columns):
@@ -266,6 +272,8 @@ def _json_reason(line: str, error: Exception) -> str:
 
 def describe_xml(entry: dict[str, Any], source: Source, rows: int) -> None:
     """Root, and the element that repeats most directly beneath one parent, with its children and attributes."""
+    from xml.etree import ElementTree
+
     paths: Counter[str] = Counter()
     examples: dict[str, dict[str, str]] = {}
     stack: list[str] = []
@@ -336,6 +344,8 @@ def _offer_xml(
         return False
     line = Line(f"df = {call('pd.read_xml', target, xpath=f'/{root}/{path}')}", (*modules, "pandas"))
     try:
+        texts = execute(Line(line.code[:-1] + ", dtype=str)", line.imports))
+        line = _keeping_codes(line, "dtype", [texts])
         frame = execute(line)
     except Exception:  # noqa: BLE001 - then it is told as a tree
         return False
@@ -347,6 +357,20 @@ def _offer_xml(
     entry |= {"read": line.text(), "read_verified": True, "columns": frames.columns(frame),
               "first_rows": frames.first_rows(frame, rows)}  # fmt: skip
     return True
+
+
+def _keeping_codes(line: Line, option: str, tables: list[Any]) -> Line:
+    """The line, with columns kept as text in which numbers have leading zeros; ``tables`` are all text."""
+    codes = sorted({
+        name
+        for table in tables
+        for name in table.columns
+        if isinstance(name, str) and table[name].astype(str).str.fullmatch(r"0\d+").any()
+    })  # fmt: skip
+    if not codes:
+        return line
+    kinds = "{" + ", ".join(f"{name!r}: str" for name in codes) + "}"
+    return Line(f"{line.code[:-1]}, {option}={kinds})", line.imports)
 
 
 def _local(name: str) -> str:
@@ -363,6 +387,9 @@ def describe_html(entry: dict[str, Any], source: Source, text: Text, rows: int) 
     if count and text.whole and len(text.content) < 5 * MIB and has("pandas"):
         line = Line(f"tables = pd.read_html(io.StringIO({opened}.read()))", (*modules, "io", "pandas"))
         try:
+            names = {name for table in execute(line, "tables") for name in table.columns}
+            texts = need("pandas").read_html(io.StringIO(text.content), converters=dict.fromkeys(names, str))
+            line = _keeping_codes(line, "converters", texts)
             tables = execute(line, "tables")
             entry["tables"] = [
                 {"name": f"tables[{at}]", "rows": len(table), "columns": frames.columns(table),

@@ -31,7 +31,7 @@ def describe(entry: dict[str, Any], source: Source, rows: int) -> None:
         if entry.get("problem"):
             return
     try:
-        sheets = _sheets(data)
+        sheets, entry["engine"] = _sheets(data, entry["kind"])
     except Missing as missing:
         entry["notes"].append(str(missing))
         entry["sheets"] = [{"name": name} for name in _sheet_names(data)]
@@ -72,18 +72,42 @@ def describe(entry: dict[str, Any], source: Source, rows: int) -> None:
     _try_openpyxl(entry, data)
 
 
-def _sheets(data: bytes) -> list[tuple[str, list[list[str]], bool]]:
+Sheet = tuple[str, list[list[str]], bool]
+
+
+def _sheets(data: bytes, kind: str) -> tuple[list[Sheet], str]:
+    """Name, cells and whether it is hidden, of each sheet; and the engine with which pandas reads them so."""
+    if kind == "xls" and data[:4] != b"\xd0\xcf\x11\xe0":  # older than what calamine knows
+        return _with_xlrd(data), "xlrd"
+    if has("python_calamine"):
+        return _with_calamine(data), "calamine"
+    return _with_openpyxl(data), "openpyxl"
+
+
+def _with_xlrd(data: bytes) -> list[Sheet]:
+    book = need("xlrd").open_workbook(file_contents=data)
+    return [
+        (sheet.name, _texts([sheet.row_values(at) for at in range(sheet.nrows)]), sheet.visibility != 0)
+        for sheet in book.sheets()
+    ]
+
+
+def _with_calamine(data: bytes) -> list[Sheet]:
     import io
 
-    if has("python_calamine"):
-        book = need("python_calamine").load_workbook(io.BytesIO(data))
-        found = []
-        for meta in book.sheets_metadata:
-            if "WorkSheet" not in str(meta.typ):
-                continue
-            cells = book.get_sheet_by_name(meta.name).to_python(skip_empty_area=False)
-            found.append((meta.name, _texts(cells), "Visible" not in str(meta.visible)))
-        return found
+    book = need("python_calamine").load_workbook(io.BytesIO(data))
+    found = []
+    for meta in book.sheets_metadata:
+        if "WorkSheet" not in str(meta.typ):
+            continue
+        cells = book.get_sheet_by_name(meta.name).to_python(skip_empty_area=False)
+        found.append((meta.name, _texts(cells), "Visible" not in str(meta.visible)))
+    return found
+
+
+def _with_openpyxl(data: bytes) -> list[Sheet]:
+    import io
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         book = need("openpyxl").load_workbook(io.BytesIO(data), read_only=True, data_only=True)
@@ -148,16 +172,15 @@ def _form(sheet: dict[str, Any], entry: dict[str, Any], source: Source, cells: l
     )
     top = next(at for at, row in enumerate(cells) if filled(row))
     sheet["first_rows"] = [[cut(cell, 40) for cell in row] for row in cells[top:] if filled(row)][:_FORM_ROWS]
-    line = _line(source, {"sheet_name": sheet["name"], "header": None})
+    line = _line(source, entry["engine"], {"sheet_name": sheet["name"], "header": None})
     frame = _read(sheet, line)
     if frame is not None:
         sheet["read_verified"] = len(cells) - top <= len(frame) <= len(cells)
 
 
-def _line(source: Source, chosen: dict[str, Any]) -> Line:
+def _line(source: Source, engine: str, chosen: dict[str, Any]) -> Line:
     target, modules = source.binary()
-    engine = {"engine": "calamine"} if has("python_calamine") else {}
-    return Line(f"df = {call('pd.read_excel', target, **chosen, **engine)}", (*modules, "pandas"))
+    return Line(f"df = {call('pd.read_excel', target, **chosen, engine=engine)}", (*modules, "pandas"))
 
 
 def _read(sheet: dict[str, Any], line: Line) -> Any:
@@ -201,21 +224,23 @@ def _offer(sheet: dict[str, Any], entry: dict[str, Any], source: Source, table: 
         chosen |= {
             key: value for key, value in found_options.items() if key not in ("parse_dates", "date_format")
         }
-    line = _line(source, chosen)
-    blank = any(not filled(row) for row in table.body) or any(
+    line = _line(source, entry["engine"], chosen)
+    blank = any(not filled(row) for row in table.records[found.start : found.end]) or any(
         "empty rows below" in note for note in sheet["notes"]
     )
-    if blank and "names" not in chosen and chosen.get("header", 0) == 0:
+    if blank:
         line = Line(line.code + ".dropna(how='all')", line.imports)
     frame = _read(sheet, line)
     if frame is None:
         return
     wanted = sum(bool(filled(row)) for row in table.body) if "dropna" in line.code else table.rows
     sheet["read_verified"] = len(frame) == wanted and len(frame) > 0
+    sheet["rows"] = len(frame)
     if not sheet["read_verified"]:
         sheet["notes"].append(f"the line read: makes {len(frame)} rows, {wanted} were seen: check")
     if frame.shape[1] == len(sheet["columns"]):
         frames.as_read(sheet["columns"], frame)
+        sheet["first_rows"] = frames.first_rows(frame, len(sheet["first_rows"]))
     delimited.note_handled(sheet, line.code)
 
 

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from codeact.errors import ModelNotFound, UsageError
+from codeact.errors import ModelNotFound
 from codeact.models.replay import ReplayModel
 from codeact.models.retry import RetryingModel, retrying
 from codeact.models.scripted import ScriptedModel

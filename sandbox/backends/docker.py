@@ -30,6 +30,7 @@ PYTHON = "/opt/venv/bin/python"
 READ = 256 * 1024
 LEASE = 60.0
 """Seconds without a host after which a sandbox ends by itself."""
+REMOVAL_PAUSES = (0.0, 0.05, 0.2, 0.5, 1.0)
 SEND_SECONDS = 60
 """How long the engine may take in nothing before a stream counts as broken."""
 
@@ -128,12 +129,16 @@ class DockerBackend:
             return False
 
     def stop(self) -> None:
-        # an engine that was asked and not heard out may make the container yet
-        for pause in (0.0,) if self._made or not self._asked else (0.0, 0.2, 1.0):
+        for pause in REMOVAL_PAUSES if self._asked else ():
             time.sleep(pause)
-            with contextlib.suppress(*FAILURES):
+            try:
                 self._api.remove_container(self.name, force=True, v=True)
                 break
+            except NotFound:
+                if self._made:
+                    break  # else the engine was not heard out, and may make it yet
+            except FAILURES:
+                pass  # such as a removal that is under way: it is not over before the engine knows of none
         self._client.close()
 
     def mounted(self) -> frozenset[str]:

@@ -44,7 +44,6 @@ class Supervisor:
         self._bridge_link: socket.socket | None = None
         self._sequencer = frames.Sequencer()
         self._alone_since = time.monotonic()
-        self._stopping = False
 
         self._files = Files(workspace)
         self._callers = Callers(self._loop, self._send)
@@ -71,10 +70,9 @@ class Supervisor:
         self._loop.listen(os.path.join(shared, "host.sock"), self._callers.meet)
 
     def run(self) -> None:
-        while not self._stopping:
+        """Until no host has held the stream for the time of the lease."""
+        while self._bridge is not None or time.monotonic() - self._alone_since < self._lease:
             self._loop.turn(1000)
-            if self._bridge is None and time.monotonic() - self._alone_since > self._lease:
-                return
 
     # -- the host ------------------------------------------------------------------------------------------------
 
@@ -127,9 +125,6 @@ class Supervisor:
                 self._lose_bridge(self._bridge)
         if self._kernel is not None and self._sequencer.unacked_bytes > BACKLOG:
             self._loop.forget(self._kernel.iopub)
-
-    def _stop(self, header: dict[str, Any], body: bytes) -> None:
-        self._stopping = True
 
     # -- the kernel ----------------------------------------------------------------------------------------------
 
@@ -346,7 +341,6 @@ class Supervisor:
         "kernel": _expect_kernel,
         "return": _return,
         "file": _file,
-        "stop": _stop,
     }
 
 

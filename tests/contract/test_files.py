@@ -207,7 +207,7 @@ def tiny(tmp_path: Path) -> Iterator[Path]:
 
 def test_what_the_sandbox_cannot_take(make: Make) -> None:
     box = make(limits=Limits(disk="5m"))
-    with pytest.raises(FileError, match="No space left|File too large"):
+    with pytest.raises(FileError, match=r"No space left|File too large"):
         box.write("big.bin", bytes(10_000_000))
     assert [file.path for file in box.list() if file.kind == "file"] == []
     box.write("small.bin", b"x")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 from sandbox import Sandbox
@@ -99,10 +101,12 @@ def test_a_call_whose_cell_is_interrupted(fresh: Sandbox) -> None:
     CALLS.entered.clear()
     CALLS.release.clear()
     cell = fresh.stream(f"{CALL}kept = 1\ncall('hold', 1)", timeout=30)
-    import threading
 
-    thread = threading.Thread(target=lambda: (CALLS.entered.wait(10), fresh.interrupt()))
-    thread.start()
+    def interrupt() -> None:
+        assert CALLS.entered.wait(10)
+        fresh.interrupt()
+
+    threading.Thread(target=interrupt).start()
     list(cell)
     CALLS.release.set()
     assert fresh.run("kept").result == "1"

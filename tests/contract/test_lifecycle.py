@@ -7,7 +7,8 @@ import time
 
 import pytest
 
-from sandbox import Notice, Sandbox, SandboxClosed
+from sandbox import Limits, Notice, Sandbox, SandboxClosed
+from sandbox.bridge import MAX_QUEUED
 from sandbox.cells import Step
 from tests.contract.conftest import CALLS, Make, fine, next_cell_works, notices
 
@@ -251,6 +252,58 @@ def test_the_deadline_stands_still_while_the_host_works(fresh: Sandbox) -> None:
     assert done.wait(10)
     assert [type(output).__name__ for output in collected] == ["Rich"]
     assert fresh.run("while True: pass", timeout=0.2).status == "timeout"
+
+
+def test_a_process_that_kills_all_others_costs_the_sandbox(
+    fresh: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No kernel can come up beside it, so that only a new container helps; that is said."""
+    monkeypatch.setattr("sandbox.session.RESTART_SECONDS", 3.0)
+    cell = fresh.run(
+        "import os\n"
+        "if os.fork() == 0:\n"
+        "    os.setsid()\n"
+        "    while True:\n"
+        "        try: os.kill(-1, 9)\n"
+        "        except ProcessLookupError: pass\n"
+        "import time; time.sleep(20)"
+    )
+    assert (cell.status, cell.lost) == ("died", "all variables")
+    after = fresh.run("print('to stdout')\n6 * 7")
+    assert (after.status, after.result) == ("ok", "42")
+    assert (after.lost or "").startswith("everything")
+    assert "started afresh" in notices(after)
+    next_cell_works(fresh)
+
+
+def test_a_true_fork_bomb(make: Make) -> None:
+    box = make(limits=Limits(pids=64))
+    cell = box.run(
+        "import os\nwhile True:\n    try: os.fork()\n    except BlockingIOError: pass", timeout=0.5
+    )
+    assert cell.status == "timeout"
+    box.restart()
+    next_cell_works(box)
+
+
+def test_a_flood_between_cells_costs_the_host_nothing(fresh: Sandbox) -> None:
+    """A thread prints without end after its cell; what is not read of it is not kept here."""
+    fine(
+        fresh.run(
+            "import threading\ncount = 0\ndef flood():\n    global count\n"
+            "    while True: print('x' * 10_000, flush=True); count += 1\n"
+            "threading.Thread(target=flood, daemon=True).start()"
+        )
+    )
+    assert fresh._bridge is not None
+    threading.Event().wait(1)  # the flood's own time
+    assert MAX_QUEUED + 2 * 1024**2 - fresh._bridge.events._left < 1024**2
+    cell = fresh.run("count")
+    assert cell.status == "ok"
+    assert int(cell.result or 0) > 20
+    assert sum(len(output.text) for output in cell.outputs if isinstance(output, Notice)) < 1024**2
+    fresh.restart()
+    next_cell_works(fresh)
 
 
 def test_closing_ends_a_running_cell(make: Make) -> None:

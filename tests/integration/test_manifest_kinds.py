@@ -1,0 +1,247 @@
+"""The manifest of every kind of file that a run takes: told rightly, and read by exactly the line that is offered."""
+
+import gzip
+import io
+import sqlite3
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codeact.manifest import render
+from tests.integration.manifest_guest import MESSY, Guest, guest_with, one
+
+FORMATS = Path(__file__).parent / "read_all_formats.py"
+
+pytestmark = pytest.mark.docker
+
+
+@pytest.fixture(scope="module")
+def guest() -> Iterator[Guest]:
+    with guest_with(
+        {"stock.xls": MESSY / "made" / "stock.xls", "ids.csv": MESSY / "files" / "duplicate-headers.csv"}
+    ) as running:
+        yield running
+
+
+def zipped(members: dict[str, bytes]) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "expected"),
+    [
+        (
+            "a.csv",
+            "имя;сумма\nАнна;1,5\nБорис;2,75\nВера;10,25\n".encode("cp1251"),
+            {"encoding": "cp1251", "separator": ";", "rows": 3},
+        ),
+        (
+            "a.csv",
+            "都道府県,人口\n東京都,1\n大阪府,2\n".encode("shift_jis"),
+            {"encoding": "cp932", "rows": 2},
+        ),
+        (
+            "a.csv",
+            "\ufeffn\tv\nå\t1\nb\t2\n".encode("utf-16-le"),
+            {"encoding": "utf-16", "separator": "\t", "rows": 2},
+        ),
+        ("a.csv", b"id;price\n1;1.234,50\n2;99,90\n", {"separator": ";", "rows": 2}),
+        ("a.csv", b"region,sales\nEMEA,1\nNA,2\nAPAC,3\n", {"rows": 3}),
+        ("a.csv", b"id,name,note\n1,a,x\n2,b\n3,c,y,extra\n4,d,z\n", {"rows": 4}),
+        ("a.csv", b'id,t\n1,"open\n2,b\n3,c\n4,d\n', {"rows": 4}),
+        (
+            "a.txt",
+            b"name    age  city\nAnn B   23   New York\nBob C   41   Los Angeles\n",
+            {"separator": r"\s{2,}", "rows": 2},
+        ),
+        (
+            "a.csv.gz",
+            gzip.compress(b"id;x\n1;2\n3;4\n"),
+            {"container": ["gzip"], "separator": ";", "rows": 2},
+        ),
+        ("a.csv", gzip.compress(b"id,x\n1,2\n3,4\n"), {"container": ["gzip"], "rows": 2}),
+        ("a.zip", zipped({"b.csv": b"id,x\n1,2\n3,4\n"}), {"kind": "zip", "members_count": 1}),
+        ("a.csv", b'[{"a": 1}, {"a": 2}]', {"kind": "json", "rows": 2}),
+        ("a.json", b'{"a": 1}\n{"a": 2}\n', {"kind": "jsonl", "rows": 2}),
+        (
+            "a.xml",
+            b'<?xml version="1.0"?><c><b i="1"/><b i="2"/></c>',
+            {"kind": "xml", "root": "c", "repeated": "b", "rows": 2},
+        ),
+        ("a.html", b"<html><table><tr><th>a</th></tr><tr><td>1</td></tr></table></html>", {"kind": "html"}),
+        ("a.log", b"2021-01-01 10:00:00,123 INFO started, now\n" * 5, {"kind": "log", "rows": 5}),
+    ],
+)
+def test_other_kinds(guest: Guest, name: str, content: bytes, expected: dict[str, Any]) -> None:
+    guest.box.write(f"made/{name}", content)
+    entry = one(guest.describe(f"made/{name}"))
+    assert {key: entry.get(key) for key in expected} == expected
+    assert entry["read_verified"] is True
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("empty.csv", b"", "empty"),
+        ("blank.csv", b"\n\n", "blank lines only"),
+        ("broken.xlsx", b"PK\x03\x04" + b"x" * 100, "broken"),
+        ("cut.csv.gz", gzip.compress(b"a,b\n1,2\n" * 5000)[:-30], "cut-off gzip"),
+        ("cut.zip", zipped({"a.csv": b"a" * 1000})[:60], "broken"),
+        ("bomb.zip", zipped({"a.csv": b"0" * (80 << 20)}), "200 times"),
+        ("fake.parquet", b"PAR1xxxxPAR1", "cannot be opened"),
+        ("fake.sqlite", b"SQLite format 3\0" + b"\xff" * 200, "cannot be opened"),
+        ("binary.csv", bytes(range(256)) * 20, "not text"),
+        ("bad.json", b'{"a": [1,}', "not valid JSON"),
+        ("deep.json", b"[" * 100_000 + b"]" * 100_000, "nested too deeply"),
+        ("bad.xml", b"<a><b></a>", "not well-formed"),
+        ("bad.pdf", b"%PDF-1.4 nothing", "cannot be read"),
+        ("bad.png", b"\x89PNG\r\n\x1a\nnothing", "cannot be opened"),
+    ],
+)
+def test_a_broken_file_has_a_problem_and_costs_nothing_else(
+    guest: Guest, name: str, content: bytes, words: str
+) -> None:
+    guest.box.write(f"made/{name}", content)
+    broken, good = guest.describe(f"made/{name}", "data/ids.csv")["files"]
+    problems = [broken.get("problem", "")] + [
+        member.get("problem", "") for member in broken.get("described", [])
+    ]
+    assert any(words in problem for problem in problems)
+    assert good["rows"] == 2
+
+
+def test_what_is_no_file_is_said(guest: Guest) -> None:
+    guest.evaluate("import os; answer = os.mkfifo('fifo')")
+    missing, pipe = guest.describe("made/nothing.csv", "fifo")["files"]
+    assert (missing["problem"], pipe["problem"]) == ("no such file", "not a regular file")
+
+
+@pytest.fixture(scope="module")
+def formats(guest: Guest) -> None:
+    """One table in every format, written by the image's own packages."""
+    cell = guest.box.run(FORMATS.read_text("utf-8"))
+    assert cell.status == "ok", cell.error
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "part"),
+    [
+        ("t.xls", "xls", "sheets"),
+        ("t.xlsx", "xlsx", "sheets"),
+        ("t.ods", "ods", "sheets"),
+        ("t.csv", "csv", ""),
+        ("t.tsv", "tsv", ""),
+        ("t.csv.gz", "csv", ""),
+        ("t.csv.zst", "csv", ""),
+        ("t.csv.zip", "zip", "described"),
+        ("t.parquet", "parquet", ""),
+        ("t.feather", "feather", ""),
+        ("t.json", "json", ""),
+        ("t.jsonl", "jsonl", ""),
+        ("t.xml", "xml", ""),
+        ("t.html", "html", ""),
+        ("t.sqlite", "sqlite", "tables"),
+        ("t.duckdb", "duckdb", "tables"),
+    ],
+)
+@pytest.mark.usefixtures("formats")
+def test_a_table_in_any_format_is_read_as_its_line_says(
+    guest: Guest, name: str, kind: str, part: str
+) -> None:
+    entry = one(guest.describe(name))
+    assert (entry["kind"], entry["read_verified"]) == (kind, True)
+    told = entry[part][0] if part else entry
+    assert [column["name"] for column in told["columns"]] == ["n", "s"]
+    assert (told["rows"], told["first_rows"], told["read_verified"]) == (2, [["1", "a"], ["2", "ü"]], True)
+    assert guest.evaluate(f"{told['read']}\nanswer = df.to_numpy().tolist()") == [[1, "a"], [2, "ü"]]
+
+
+@pytest.mark.parametrize(
+    ("name", "expected", "code", "answer"),
+    [
+        ("t.pdf", {"kind": "pdf", "pages": 1, "first_lines": ["Hello pdf"]}, "answer = pages", ["Hello pdf"]),
+        ("t.png", {"kind": "image", "format": "PNG", "width": 2, "height": 3}, "answer = image.size", [2, 3]),
+        ("t.txt", {"kind": "text", "encoding": "cp1252", "lines": 1}, "answer = lines[0][:10]", "Fünf Äpfel"),
+    ],
+)
+@pytest.mark.usefixtures("formats")
+def test_what_is_no_table_is_read_as_its_line_says(
+    guest: Guest, name: str, expected: dict[str, Any], code: str, answer: Any
+) -> None:
+    entry = one(guest.describe(name))
+    assert {key: entry.get(key) for key in expected} == expected
+    assert entry["read_verified"] is True
+    assert guest.evaluate(f"{entry['read']}\n{code}") == answer
+
+
+def test_an_excel_97_workbook_keeps_codes_and_dates(guest: Guest) -> None:
+    entry = one(guest.inputs["data/stock.xls"])
+    assert [(sheet["name"], sheet["rows"]) for sheet in entry["sheets"]] == [("Stock", 2), ("Empty", 0)]
+    assert guest.evaluate(f"{entry['read']}\nanswer = df.to_numpy().tolist()") == [
+        ["007", 3, "2024-01-02 00:00:00"],
+        ["012", 4, "2024-02-03 00:00:00"],
+    ]
+
+
+def test_members_of_a_zip_are_described_each_with_its_line(guest: Guest) -> None:
+    members = {
+        "a.csv": b"day,v\n2024-01-01,1\n2024-01-02,2\n",
+        "sub/b.json": b'[{"k": 1}]',
+        "__MACOSX/._a": b"x",
+    }
+    guest.box.write("made/many.zip", zipped(members))
+    manifest = guest.describe("made/many.zip")
+    lines = [member["read"] for member in one(manifest)["described"]]
+    assert [guest.evaluate(f"{line}\nanswer = [len(df), *df.columns]") for line in lines] == [
+        [2, "day", "v"],
+        [1, "k"],
+    ]
+    assert "member 'sub/b.json' — json" in render(manifest)
+
+
+def test_codes_with_leading_zeros_stay_text_in_pages_and_xml(guest: Guest) -> None:
+    guest.box.write("made/a.xml", '<l><r id="007"><v>1</v></r><r id="008"><v>2</v></r></l>')
+    guest.box.write(
+        "made/a.html", "<table><tr><th>id</th></tr><tr><td>007</td></tr><tr><td>008</td></tr></table>"
+    )
+    for entry in guest.describe("made/a.xml", "made/a.html")["files"]:
+        assert guest.evaluate(f"{entry['read']}\nanswer = df['id'].tolist()") == ["007", "008"]
+
+
+def test_a_database_is_described_by_its_tables(guest: Guest, tmp_path: Path) -> None:
+    connection = sqlite3.connect(tmp_path / "a.sqlite")
+    connection.execute('CREATE TABLE "odd ""name" (a INTEGER, b TEXT)')
+    connection.executemany('INSERT INTO "odd ""name" VALUES (?, ?)', [(1, "x"), (2, "y")])
+    connection.commit()
+    connection.close()
+    guest.box.put(tmp_path / "a.sqlite", "made/a.sqlite")
+    table = one(guest.describe("made/a.sqlite"))["tables"][0]
+    assert (table["name"], table["rows"], table["read_verified"]) == ('odd "name', 2, True)
+    assert table["columns"][0] == {"name": "a", "missing": 0, "type": "integer", "min": "1", "max": "2"}
+
+
+def test_a_folder_of_very_many_files_is_summed_up(guest: Guest) -> None:
+    guest.evaluate("""
+import pathlib; folder = pathlib.Path('many'); folder.mkdir()
+for at in range(3000):
+    (folder / f"f{at}.{'csv' if at % 2 else 'json'}").write_text('a,b\\n1,2\\n3,4\\n' if at % 2 else '{"a": 1}')
+answer = None""")
+    manifest = guest.describe("many")
+    assert manifest["folders"][0]["extensions"] == {".csv": 1500, ".json": 1500}
+    assert len(manifest["files"]) == 6
+
+
+def test_a_large_file_is_sampled_and_says_so(guest: Guest) -> None:
+    guest.evaluate("""
+with open('large.csv', 'w') as file:
+    file.write('id,name\\n')
+    answer = file.writelines(f'{at},name\\n' for at in range(3_000_000))""")
+    entry = one(guest.describe("large.csv"))
+    assert (entry["rows"], entry["rows_exact"], entry["read_verified"]) == (3_000_000, False, True)

@@ -1,0 +1,65 @@
+"""The log as messages."""
+
+from __future__ import annotations
+
+import itertools
+
+from codeact import context, events
+from codeact.actions import read
+from codeact.types import Usage
+from sandbox.types import Image
+
+INVENTED = "Look.\n```python\nprint(1)\n```\nObservation: 1\n"
+
+
+def log() -> list[events.Event]:
+    def replied(turn: int, text: str) -> events.Replied:
+        return events.Replied(
+            turn=turn, text=text, reading=read(text), finish="stop", usage=Usage(1), model="m", seconds=0.1
+        )
+
+    return [
+        events.RunStarted(task="t", model="m", settings={}, system="S", first="F"),
+        replied(1, INVENTED),
+        events.Observed(turn=1, text="Output:\n1", images=("figure-1.png",)),
+        replied(2, ""),
+    ]
+
+
+def test_each_turn_is_a_reply_and_an_observation() -> None:
+    picture = Image("image/png", "AAAA")
+    messages = context.keep_all(log(), {"figure-1.png": picture})
+    example = context.example()
+    assert [m.role for m in example] == ["user", "assistant", "user", "assistant"]
+    assert messages[0].content == "S"
+    assert messages[1:5] == example
+    assert [(m.role, m.content) for m in messages[5:]] == [
+        ("user", "F"),
+        ("assistant", "Look.\n```python\nprint(1)\n```"),  # what it invented is not kept
+        ("user", "Output:\n1"),
+        ("assistant", context.EMPTY_REPLY),
+    ]
+    assert messages[7].images == (picture,)
+
+
+def test_messages_are_only_added_at_the_end() -> None:
+    whole = log()
+    built = [context.keep_all(whole[:n], {}) for n in range(1, len(whole) + 1)]
+    for shorter, longer in itertools.pairwise(built):
+        assert longer[: len(shorter)] == shorter
+    assert context.keep_all(whole, {}) == built[-1]
+
+
+def test_the_task_stands_last() -> None:
+    text = context.first_text(" What? ", "data/a.csv", '{"type": "integer"}')
+    assert text == (
+        "Files:\ndata/a.csv\n\nTask: What?\n\n"
+        'The value given to final_answer must fit this JSON Schema:\n{"type": "integer"}'
+    )
+    assert context.first_text("What?", "", None) == "Task: What?"
+
+
+def test_every_follow_up_is_a_line() -> None:
+    for name, text in context.follow_ups().items():
+        assert text.strip(), name
+        assert "\n" not in text, name

@@ -1,0 +1,71 @@
+"""What the model is shown of a cell."""
+
+from __future__ import annotations
+
+from codeact.observation import NOTHING, cell_text, cut, names_text
+from sandbox.types import CellError, CellResult, Dropped, Notice, Rich, Stream
+
+
+def test_everything_stands_in_the_order_it_came() -> None:
+    cell = CellResult(
+        "error",
+        (
+            Stream("stdout", "one\n"),
+            Stream("stderr", "two\n"),
+            Rich("display", {"text/plain": "<table>", "text/html": "<b>"}),
+            Dropped(70, "more output than the limit"),
+            Notice("an interrupt was sent"),
+            CellError("KeyError", "'x'", "Traceback\nKeyError: 'x'"),
+        ),
+    )
+    assert cell_text(cell) == (
+        "one\ntwo\n<table>\n\n... 70 bytes were not kept: more output than the limit ...\n"
+        "\n(an interrupt was sent)\n\nTraceback\nKeyError: 'x'"
+    )
+
+
+def test_a_figure_is_named_and_its_repr_is_not() -> None:
+    cell = CellResult("ok", (Rich("display", {"text/plain": "<Figure size 640x480>", "image/png": "AAAA"}),))
+    assert cell_text(cell, pictures=1) == "(1 figure displayed and saved)"
+    assert cell_text(CellResult("ok", ())) == NOTHING
+
+
+def test_a_death_says_what_is_left() -> None:
+    assert cell_text(CellResult("died", (), lost="all variables")).endswith(
+        "(lost: all variables; files in /workspace are still there)"
+    )
+    assert "are gone too" in cell_text(CellResult("died", (), lost="everything: the stream broke"))
+
+
+def test_a_long_text_keeps_its_ends_whole_and_says_where_the_rest_is() -> None:
+    lines = [f"line {n}" for n in range(1000)]
+    kept: list[str] = []
+
+    def keep(text: str) -> str:
+        kept.append(text)
+        return "/workspace/.outputs/1.txt"
+
+    text = cut("\n".join(lines), 300, keep)
+    assert kept == ["\n".join(lines)]
+    head, middle, *tail = (
+        text.partition("\n... ")[0],
+        text.split("\n... ")[1].split(" ...\n")[0],
+        text.split(" ...\n")[1],
+    )
+    assert head.splitlines() == lines[: len(head.splitlines())]
+    assert tail[0].splitlines() == lines[-len(tail[0].splitlines()) :]
+    left_out = len("\n".join(lines)) - len(head) - len(tail[0])
+    assert middle == f"{left_out} characters left out; the full text is in /workspace/.outputs/1.txt"
+    assert cut("short", 300, keep) == "short"
+    assert len(kept) == 1
+
+
+def test_one_endless_line_is_cut_as_well() -> None:
+    text = cut("x" * 100_000, 300)
+    assert len(text) < 400
+    assert text.startswith("x" * 200)
+    assert text.endswith("x" * 100)
+
+
+def test_names() -> None:
+    assert names_text({"df": "DataFrame 60×4", "n": "int"}) == "df (DataFrame 60×4), n (int)"
