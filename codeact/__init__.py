@@ -1,3 +1,47 @@
-"""An agent whose actions are Python programs."""
+"""An agent whose actions are Python programs, run in a persistent kernel inside a hardened container."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from codeact.agent import Agent
+    from codeact.errors import CodeActError, ModelError, UsageError
+    from codeact.models import ScriptedModel, resolve
+    from codeact.types import Artifact, Message, Model, Reply, Request, Result, RunLimits, Usage
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "Agent",
+    "Artifact",
+    "CodeActError",
+    "Message",
+    "Model",
+    "ModelError",
+    "Reply",
+    "Request",
+    "Result",
+    "RunLimits",
+    "ScriptedModel",
+    "Usage",
+    "UsageError",
+    "resolve",
+]
+
+_HOMES = {
+    "Agent": "agent",
+    "CodeActError": "errors",
+    "ModelError": "errors",
+    "UsageError": "errors",
+    "ScriptedModel": "models",
+    "resolve": "models",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Public names are loaded when they are first used, so that the command line starts at once."""
+    if name not in __all__:
+        raise AttributeError(f"module 'codeact' has no attribute {name!r}")
+    return getattr(import_module(f"codeact.{_HOMES.get(name, 'types')}"), name)

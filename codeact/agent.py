@@ -16,6 +16,7 @@ from codeact import events
 from codeact.answers import AnswerCheck
 from codeact.errors import CodeActError, NoAnswer, UsageError
 from codeact.home import runs_dir
+from codeact.models import resolve
 from codeact.run import Run
 from codeact.types import Model, Result, RunLimits
 from sandbox import Limits, SandboxError
@@ -27,13 +28,13 @@ MAX_UNREADABLE = 5
 class Agent:
     """Answers tasks by letting a model act in code. One agent may be used for many runs.
 
-    `limits` end a run; `sandbox_limits` and `cell_timeout` (seconds) bound its code. `output_schema` is a JSON Schema that
+    `model` is a model, or a name as for the command line. `limits` end a run; `sandbox_limits` and `cell_timeout` (seconds) bound its code. `output_schema` is a JSON Schema that
     an answer must fit. Artifacts are copied to `out`, or stay in the run's folder below `runs`.
     """
 
     def __init__(
         self,
-        model: Model,
+        model: Model | str,
         *,
         limits: RunLimits | None = None,
         output_schema: dict[str, Any] | None = None,
@@ -44,7 +45,7 @@ class Agent:
         out: Path | None = None,
         runs: Path | None = None,
     ) -> None:
-        self.model = model
+        self.model = resolve(model) if isinstance(model, str) else model
         self.limits = limits or RunLimits()
         self.check = AnswerCheck(output_schema)
         self.image = image
@@ -59,7 +60,7 @@ class Agent:
     def run(
         self,
         task: str,
-        data: Mapping[str, Path] | None = None,
+        data: Mapping[str, Path | str] | None = None,
         *,
         observers: Sequence[Callable[[events.Event], None]] = (),
     ) -> Result:
@@ -76,12 +77,16 @@ class Agent:
                 raise
         return _result(seen)
 
-    def stream(self, task: str, data: Mapping[str, Path] | None = None) -> Iterator[events.Event]:
+    def stream(self, task: str, data: Mapping[str, Path | str] | None = None) -> Iterator[events.Event]:
         """The events of a run as they happen, `RunEnded` last. `data` are files and folders by the name that they get in
         the sandbox. Raises ModelError or SandboxError, after `RunEnded` where the run had begun."""
         if not task.strip():
             raise UsageError("the task is empty: say what is to be found out or done")
-        run = Run(self, task, dict(data or {}), self.runs or runs_dir())
+        inputs = {name: Path(path) for name, path in (data or {}).items()}
+        for path in inputs.values():
+            if not path.exists():
+                raise UsageError(f"{path}: there is no such file or folder")
+        run = Run(self, task, inputs, self.runs or runs_dir())
         with self._lock:
             self._active.append(run)
         try:

@@ -249,7 +249,8 @@ def _column(column: object, at: int, level: _Level, said: set[str]) -> str:
     known = _dict(column)
     if not isinstance(known.get("name"), str):
         return ""
-    name = _column_name(str(known["name"]), at)
+    name = str(known["name"])
+    name = name if known.get("name_is_integer") is True and name.isdecimal() else _column_name(name, at)
     if not level.typed:
         return name
     kind = _text(known, "type", 40)
@@ -281,7 +282,8 @@ def _column(column: object, at: int, level: _Level, said: set[str]) -> str:
 
 
 def _rows(entry: Entry, level: _Level) -> Iterator[str]:
-    for number, row in enumerate(_list(entry, "first_rows")[: level.rows]):
+    count = level.rows if entry.get("columns") else 3 * level.rows
+    for number, row in enumerate(_list(entry, "first_rows")[:count]):
         if isinstance(row, list):
             cells = [
                 _cut(cell, _CELL) for cell in row[: min(level.columns, _ROW_CELLS)] if isinstance(cell, str)
@@ -331,6 +333,8 @@ def _exact(value: object, limit: int = 80) -> str:
 
 def _column_name(name: str, at: int) -> str:
     """A name that can be copied; a long one by its place."""
+    if name.isdecimal():  # text, not a number
+        return repr(name)
     return _name(name, _NAME) if len(name) <= _NAME else f"df.columns[{at}] {_exact(name, 40)}"
 
 

@@ -10,7 +10,7 @@ from collections.abc import Generator, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from codeact import actions, artifacts, context, events, journal, manifest, observation, workspace
+from codeact import actions, artifacts, context, events, journal, manifest, observation, unseen, workspace
 from codeact.errors import Answered, CodeActError, Interrupted, LimitReached, ModelError, RunEnded
 from codeact.models import wire
 from codeact.pump import Interrupted as PumpInterrupted
@@ -45,7 +45,7 @@ class Run:
         self._names: Mapping[str, str] = {}
         self._seen_code: set[str] = set()
         self._repeats = 0
-        self._ran_code = False
+        self._ran_code = self._asked_unseen = False
         self._guess: Any = None
         self._kernel_ready = True
         self._interrupts = self._interrupts_seen = 0
@@ -239,6 +239,10 @@ class Run:
 
     def execute(self, turn: int, reading: Reading) -> Iterator[events.Event]:
         """Runs the actions of a reply up to the first that fails; ends the run when one of them gave the answer."""
+        invented = self._made_up(reading)
+        if invented is not None:
+            yield self.observe(turn, context.follow_ups()["unseen"].format(value=invented))
+            return
         texts: list[str] = []
         shown: list[str] = []
         for action in reading.actions:
@@ -261,6 +265,15 @@ class Run:
         notes = "".join(f"({note})\n" for note in reading.notes)
         yield self.observe(turn, f"{output}\n\n{notes}{follow_up}", cell, tuple(shown))
         self.check_limits(turn)
+
+    def _made_up(self, reading: Reading) -> str | None:
+        """A constant that a small model answers with and that it was never shown. It is asked about once."""
+        if not self._agent.model.small or self._asked_unseen or len(reading.actions) != 1:
+            return None
+        shown = [message.content for message in context.keep_all(self._log, {}) if message.role == "user"]
+        invented = unseen.made_up(reading.actions[0].source, shown)
+        self._asked_unseen = invented is not None
+        return invented
 
     def observe(
         self, turn: int, text: str, cell: CellResult | None = None, images: tuple[str, ...] = ()

@@ -5,7 +5,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import Any
 
-from . import frames, remarks, shape
+from . import frames, options, remarks, shape
 from .charset import Charset
 from .columns import cut, pandas_names, plural
 from .columns import describe as describe_column
@@ -143,70 +143,6 @@ def fill(entry: dict[str, Any], table: Table, rows: int, *, whole: bool = True, 
     remarks.on_columns(notes, table)
 
 
-def options(table: Table) -> dict[str, Any]:
-    """Options that pandas needs for these columns, whatever the file format."""
-    found: dict[str, Any] = {}
-    named = bool(table.shape.header) and max(map(len, table.names), default=0) <= 40
-    thousands = {column.thousands for column in table.columns if column.thousands}
-    decimal = {column.decimal for column in table.columns if column.decimal}
-    if len(thousands) == 1:
-        found["thousands"] = thousands.pop()
-    if len(decimal) == 1:
-        found["decimal"] = decimal.pop()
-    codes = [at for at, column in enumerate(table.columns) if column.as_text]
-    if len(codes) > 8:
-        found["dtype"] = str
-    elif codes:
-        found["dtype"] = dict.fromkeys([table.names[at] for at in codes] if named else codes, str)
-    dates = [at for at, column in enumerate(table.columns) if column.date_form]
-    if dates:
-        found["parse_dates"] = [table.names[at] for at in dates] if named else dates
-    forms = {table.columns[at].date_form for at in dates}
-    if len(forms) == 1 and forms != {"ISO8601"}:
-        found["date_format"] = forms.pop()
-    elif len(forms) > 1:
-        found["date_format"] = {table.names[at] if named else at: table.columns[at].date_form for at in dates}
-    found |= _missing_options(table)
-    return found
-
-
-def _missing_options(table: Table) -> dict[str, Any]:
-    """What stands for missing, where pandas by itself would take too much or too little for it."""
-    marks = sorted({mark for column in table.columns for mark in column.marks})
-    coded = [column for column in table.columns if column.na_code]
-    if not coded:
-        return {"na_values": marks} if marks else {}
-    codes = {token for column in coded for token in column.pandas_marks}
-    elsewhere = {token for column in table.columns if not column.na_code for token in column.pandas_marks}
-    if codes & elsewhere:
-        return {
-            "converters": {column.name: str for column in coded},
-            **({"na_values": marks} if marks else {}),
-        }
-    return {"keep_default_na": False, "na_values": ["", *sorted(elsewhere), *marks]}
-
-
-class _Source(str):
-    """Text that writes itself as source: ``str`` in a dtype is a name, not a string."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return str(self)
-
-
-def written(found: dict[str, Any]) -> dict[str, Any]:
-    """The options with types written as Python names."""
-    result = dict(found)
-    for key in ("dtype", "converters"):
-        if key in found:
-            kinds = found[key]
-            result[key] = _Source(
-                "str" if kinds is str else "{" + ", ".join(f"{name!r}: str" for name in kinds) + "}"
-            )
-    return result
-
-
 def _place(table: Table) -> dict[str, Any]:
     """Which rows are the header and the data."""
     found = table.shape
@@ -224,6 +160,8 @@ def offer(entry: dict[str, Any], source: Source, text: Text, dialect: Dialect, t
         entry["notes"].append("pandas is not in this image: read with csv")
         offer_lines(entry, source, text, dialect)
         return
+    if not text.whole:
+        table = _without_dates(table)  # a date that is none may come later
     chosen: dict[str, Any] = {}
     if dialect.separator != ",":
         chosen["sep"] = dialect.separator or "\x07"
@@ -243,7 +181,7 @@ def offer(entry: dict[str, Any], source: Source, text: Text, dialect: Dialect, t
     footer = text.whole and table.shape.end < len(table.records)
     if footer:
         chosen["nrows"] = table.rows
-    chosen |= written(options(table))
+    chosen |= options.written(options.of(table))
     target, modules = _target(source, chosen)
     code = call("pd.read_csv", target, **chosen)
     if any(name != name.strip() for name in table.names) and "names" not in chosen and table.shape.header:
@@ -255,14 +193,17 @@ def offer(entry: dict[str, Any], source: Source, text: Text, dialect: Dialect, t
     problem = _tried(line, table, wanted, text.whole, entry)
     if problem is None:
         entry["read"], entry["read_verified"] = line.text(), True
-        note_handled(entry, line.code)
+        options.note_handled(entry, line.code)
         return
     if "parse_dates" in chosen:  # dates that look like dates and are none: as text, then
-        table = replace(table, columns=[replace(column, date_form="") for column in table.columns])
-        offer(entry, source, text, dialect, table)
+        offer(entry, source, text, dialect, _without_dates(table))
         return
     entry["notes"].append(f"pandas does not read it as it stands ({problem}): take the lines apart with csv")
     offer_lines(entry, source, text, dialect)
+
+
+def _without_dates(table: Table) -> Table:
+    return replace(table, columns=[replace(column, date_form="") for column in table.columns])
 
 
 def _target(source: Source, chosen: dict[str, Any]) -> tuple[str, list[str]]:
@@ -275,28 +216,6 @@ def _target(source: Source, chosen: dict[str, Any]) -> tuple[str, list[str]]:
     elif source.path.endswith((".gz", ".zst", ".zip", ".bz2", ".xz")):
         chosen["compression"] = None
     return repr(source.path), []
-
-
-_HANDLED = (
-    ("skiprows=", "lines above the data"),
-    ("nrows=", "footer"),
-    ("rename(", "names stripped"),
-    ("dropna(", "empty rows dropped"),
-    (": str}", "codes kept as text"),
-    ("dtype=str", "all columns kept as text"),
-    ("keep_default_na=", "'NA' kept as text"),
-    ("thousands=", "thousands marks"),
-    ("decimal=", "decimal marks"),
-    ("na_values=[", "marks for missing values"),
-    ("parse_dates=", "dates"),
-)
-
-
-def note_handled(entry: dict[str, Any], code: str) -> None:
-    """Says which of the oddities the reading line mends, so that nobody mends them twice."""
-    done = [words for part, words in _HANDLED if part in code.replace("na_values=['']", "")]
-    if done and entry["notes"]:
-        entry["notes"].append(f"the line read: handles this already: {', '.join(done)}")
 
 
 def _tried(line: Line, table: Table, rows: int, whole: bool, entry: dict[str, Any]) -> str | None:
@@ -335,9 +254,9 @@ def _tried(line: Line, table: Table, rows: int, whole: bool, entry: dict[str, An
             return f"numbers of {name!r} stay text"
         if column.date_form and values.dtype.kind != "M":
             return f"dates of {name!r} stay text"
+    frames.as_read(entry["columns"], frame, whole=whole)
     if whole:
         entry |= {"rows": len(frame), "first_rows": frames.first_rows(frame, len(entry["first_rows"]))}
-        frames.as_read(entry["columns"], frame)
     return None
 
 

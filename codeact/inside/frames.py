@@ -18,12 +18,19 @@ def first_rows(frame: Any, count: int) -> list[list[str]]:
     return [[cut(str(cell).removesuffix(" 00:00:00")) for cell in row] for row in rows]
 
 
-def as_read(described: list[dict[str, Any]], frame: Any) -> None:
-    """Makes descriptions of a file's columns true of ``frame``, read from it: names, missing values, dates."""
+def as_read(described: list[dict[str, Any]], frame: Any, *, whole: bool = True) -> None:
+    """Makes descriptions of a file's columns true of ``frame``, read from it: names, missing values, dates.
+
+    ``whole`` is false where the frame holds the first rows only.
+    """
     for at, column in enumerate(described):
         name, values = frame.columns[at], frame.iloc[:, at]
-        column |= {"name": str(name), "missing": int(values.isna().sum())}
-        if values.dtype.kind == "M":
+        column["name"] = str(name)
+        if not isinstance(name, str):
+            column["name_is_integer"] = True
+        if whole:
+            column["missing"] = int(values.isna().sum())
+        if values.dtype.kind == "M" and whole:
             column |= {"type": "datetime"} | _ends(values.dropna())
             column.pop("note", None)
         elif column["type"] in ("date", "date-time", "month", "time") and values.dtype.kind != "M":

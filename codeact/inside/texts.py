@@ -5,7 +5,7 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from . import charset, delimited, dialect, lines, logs, structured
+from . import charset, delimited, dialect, lines, logs, markup, structured
 from .charset import Charset
 from .delimited import Text
 from .sources import MIB, Source
@@ -44,9 +44,9 @@ def describe(entry: dict[str, Any], source: Source, kind: str, rows: int) -> Non
     elif kind == "jsonl":
         structured.describe_lines(entry, source, text, rows)
     elif kind == "xml":
-        structured.describe_xml(entry, source, rows)
+        markup.describe_xml(entry, source, rows)
     elif kind == "html":
-        structured.describe_html(entry, source, text, rows)
+        markup.describe_html(entry, source, text, rows)
     else:
         _describe_table_or_lines(entry, source, text, kind, rows)
 

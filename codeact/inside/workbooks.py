@@ -6,7 +6,7 @@ import zipfile
 from datetime import date, datetime, time, timedelta
 from typing import Any
 
-from . import delimited, frames
+from . import delimited, frames, options
 from .columns import cut
 from .packages import Missing, has, need
 from .reading import Line, call, execute, reason
@@ -220,7 +220,7 @@ def _offer(sheet: dict[str, Any], entry: dict[str, Any], source: Source, table: 
     if found.end < len(table.records) and "header" not in chosen:
         chosen["nrows"] = table.rows
     if "header" not in chosen or "names" in chosen:
-        found_options = delimited.written(delimited.options(table))
+        found_options = options.written(options.of(table))
         chosen |= {
             key: value for key, value in found_options.items() if key not in ("parse_dates", "date_format")
         }
@@ -241,7 +241,7 @@ def _offer(sheet: dict[str, Any], entry: dict[str, Any], source: Source, table: 
     if frame.shape[1] == len(sheet["columns"]):
         frames.as_read(sheet["columns"], frame)
         sheet["first_rows"] = frames.first_rows(frame, len(sheet["first_rows"]))
-    delimited.note_handled(sheet, line.code)
+    options.note_handled(sheet, line.code)
 
 
 def _raw_notes(entry: dict[str, Any], data: bytes) -> None:

@@ -331,3 +331,11 @@ def test_hostile_calls_of_the_host_are_refused(tmp_path: Path) -> None:
         "Output:\nfinal_answer refused\nnames None\nrun refused\nfinal_answer refused\n"
     )
     assert json.loads(json.dumps(result.answer)) == 1
+
+
+def test_a_small_model_is_asked_once_where_a_constant_comes_from(tmp_path: Path) -> None:
+    replies = [block("print(41)"), block("final_answer(42)"), block("final_answer(42)")]
+    result, _ = solve(tmp_path, replies, small=True)
+    assert observations(result)[1].startswith("The value 42 was in no output")
+    assert (result.status, result.answer, result.usage.calls) == ("answered", 42, 3)
+    assert solve(tmp_path, replies)[0].usage.calls == 2

@@ -1,0 +1,60 @@
+"""Finds answers that a model made up: a constant given to `final_answer` that nothing it was shown holds."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable
+
+from codeact.answers import FUNCTION
+
+_NUMBER = re.compile(r"-?\d[\d_,]*\.?\d*(?:[eE][-+]?\d+)?")
+
+
+def made_up(source: str, shown: Iterable[str]) -> str | None:
+    """The constant, as written, that is all this code gives to `final_answer` and that no text in `shown` has.
+
+    None where the answer is computed, where it was shown (a number also when it was shown with more decimals), and for
+    words such as yes and no, which are conclusions.
+    """
+    constant = _constant(source)
+    if constant is None or isinstance(constant, bool):
+        return None
+    if isinstance(constant, str):
+        words = constant.strip().casefold()
+        found = len(words) < 4 or any(words in text.casefold() for text in shown)
+    else:
+        found = any(_rounds_to(number, constant) for text in shown for number in _numbers(text))
+    return None if found else repr(constant)
+
+
+def _constant(source: str) -> str | float | None:
+    try:
+        body = ast.parse(source).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    match body:
+        case [ast.Expr(ast.Call(ast.Name(name), [argument], []))] if name == FUNCTION:
+            try:
+                value = ast.literal_eval(argument)
+            except ValueError:
+                return None
+            return value if isinstance(value, str | int | float) else None
+    return None
+
+
+def _numbers(text: str) -> Iterable[float]:
+    for found in _NUMBER.findall(text):
+        try:
+            yield float(found.rstrip(",").replace(",", ""))
+        except ValueError:
+            continue
+
+
+def _rounds_to(shown: float, given: float) -> bool:
+    decimals = len(repr(float(given)).partition(".")[2].rstrip("0"))
+    return (
+        abs(shown - given) <= 0.5000001 * 10.0**-decimals
+        if decimals
+        else round(shown) == given or shown == given
+    )

@@ -1,0 +1,28 @@
+"""The names that users import: each is there, and none is there by accident."""
+
+from __future__ import annotations
+
+import importlib
+
+import pytest
+
+PUBLIC = {
+    "codeact": "Agent Artifact CodeActError Message Model ModelError Reply Request Result RunLimits ScriptedModel Usage"
+    " UsageError resolve",
+    "sandbox": "CellError CellResult ConnectionLost Dropped EngineError EngineNotFound EnginePermission FileError FileInfo"
+    " HostCallRefused Image ImageError ImageNotFound Limits Notice Output ProtocolError Rich Sandbox SandboxClosed"
+    " SandboxError StartError Stream",
+}
+
+
+@pytest.mark.parametrize("package", PUBLIC)
+def test_public_names(package: str) -> None:
+    module = importlib.import_module(package)
+    assert sorted(module.__all__) == PUBLIC[package].split()
+    for name in module.__all__:
+        assert getattr(module, name) is not None
+
+
+def test_other_names_are_not_there() -> None:
+    with pytest.raises(AttributeError, match="has no attribute 'Agnet'"):
+        _ = importlib.import_module("codeact").Agnet
