@@ -262,7 +262,7 @@ def _column(column: object, at: int, level: _Level, said: set[str]) -> str:
         if whole
         else [_quoted(_cut(value, 25)) for value in values[:2]]
     )
-    low, high = _text(known, "min", 32), _text(known, "max", 32)
+    low, high = _text(known, "min", 36), _text(known, "max", 36)
     parts = [kind + (f": {', '.join(examples)}" if examples else "")]
     if low and high and not kind.startswith("digits"):
         parts = [f"{kind} {low}" if low == high else f"{kind} {low}..{high}"]

@@ -47,29 +47,39 @@ class ByteStream(Protocol):
 
 
 class Inbox:
-    """Frames that wait to be taken, bounded in bytes. `put` may be called in a signal handler."""
+    """Frames that wait to be taken, bounded in bytes: one thread puts them in, one takes them out."""
 
     def __init__(self, max_bytes: int = MAX_QUEUED) -> None:
-        self._frames: queue.SimpleQueue[Frame] = queue.SimpleQueue()
-        self._left = max_bytes
+        self._frames: queue.SimpleQueue[tuple[Frame, int]] = queue.SimpleQueue()
+        self._max_bytes = max_bytes
+        self._came = self._went = 0  # each written by one thread alone
+
+    @property
+    def waiting(self) -> int:
+        """Bytes that wait, about."""
+        return self._came - self._went
 
     def put(self, header: dict[str, Any], body: bytes = b"") -> None:
-        """Raises ProtocolError when there is no more room."""
-        self._left -= len(body) + FRAME_COST
-        if self._left < 0:
+        """A frame from the sandbox. Raises ProtocolError when there is no room for it."""
+        cost = len(body) + FRAME_COST
+        self._came += cost
+        if self.waiting > self._max_bytes:
             raise ProtocolError("the sandbox sent far more than was asked of it")
-        self._frames.put((header, body))
+        self._frames.put(((header, body), cost))
+
+    def tell(self, header: dict[str, Any]) -> None:
+        """A frame of our own making; from any thread, and from a signal handler."""
+        self._frames.put(((header, b""), 0))
 
     def get(self, timeout: float) -> Frame:
         """The next frame, or queue.Empty after `timeout` seconds."""
-        header, body = self._frames.get(timeout=max(0.0, timeout))
-        self._left += len(body) + FRAME_COST
-        return header, body
+        frame, cost = self._frames.get(timeout=max(0.0, timeout))
+        self._went += cost
+        return frame
 
     def lose(self, reason: str) -> None:
         """Puts the last frame that there will be: `{"op": "lost"}`."""
-        self._frames.put(({"op": "lost", "reason": reason}, b""))
-        self._left -= FRAME_COST
+        self.tell({"op": "lost", "reason": reason})
 
 
 class Bridge:

@@ -225,7 +225,7 @@ class Sandbox:
         """Interrupts the cell that runs now, if one does. May be called from any thread, and from a signal handler."""
         bridge = self._bridge
         if bridge is not None:
-            bridge.events.put({"op": "interrupt", "cell": self._cell})
+            bridge.events.tell({"op": "interrupt", "cell": self._cell})
 
     def restart(self) -> None:
         """A fresh kernel: variables and background processes are gone, files stay."""

@@ -12,13 +12,12 @@ from .columns import describe as describe_column
 from .dialect import BLANKS, SPACED, Dialect, Record, numbered, stray_quotes
 from .packages import Missing, has
 from .reading import Line, call, execute, reason
-from .remarks import Table, blank, numbers
+from .remarks import Table, blank, numbers, writable
 from .shape import Shape, filled
 from .sources import Source
 
 WHOLE = 24 << 20
 _HEAVY = 100 << 20
-_MERGED_NAMES = 40
 _CELLS = 1_500_000
 _PLAIN_NAMES = {"\t": "tab", SPACED: "two or more spaces", BLANKS: "spaces", "": "none"}
 
@@ -149,7 +148,7 @@ def _place(table: Table) -> dict[str, Any]:
     extra = any(name.startswith("extra_") for name in table.names)
     if not found.header:
         return {"header": None, **({"skiprows": found.start} if found.start else {})}
-    if (len(found.header) > 1 and len(table.names) <= _MERGED_NAMES) or extra:
+    if (len(found.header) > 1 and writable(table.names)) or extra:
         return {"header": None, "skiprows": found.start, "names": table.names}
     return {"skiprows": found.header[-1]} if found.header[-1] else {}
 

@@ -6,6 +6,7 @@ from typing import Any
 from .columns import cut, text_examples
 
 _COLUMNS = 300
+_BOOL = "bool: True or False"
 
 
 def columns(frame: Any) -> list[dict[str, Any]]:
@@ -35,8 +36,18 @@ def as_read(described: list[dict[str, Any]], frame: Any, *, whole: bool = True) 
             column.pop("note", None)
         elif column["type"] in ("date", "date-time", "month", "time") and values.dtype.kind != "M":
             column["type"] += " as text"
+        elif column["type"] == "true/false":
+            _flag(column, values.dropna())
         if not column["missing"] and "as missing" in column.get("note", ""):
             del column["note"]
+
+
+def _flag(column: dict[str, Any], present: Any) -> None:
+    if len(present) and isinstance(present.tolist()[0], bool):
+        column["type"] = _BOOL
+        column.pop("examples", None)
+    else:
+        column["type"] = "text"
 
 
 def _column(name: str, values: Any) -> dict[str, Any]:
@@ -50,7 +61,7 @@ def _column(name: str, values: Any) -> dict[str, Any]:
     if kind == "f":
         return found | {"type": "decimal"} | _ends(present)
     if kind == "b":
-        return found | {"type": "true/false"}
+        return found | {"type": _BOOL}
     if kind == "M":
         return found | {"type": "datetime"} | _ends(present)
     return found | _objects(present)
@@ -61,7 +72,7 @@ def _ends(present: Any) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> str:
-    return f"{value:.10g}" if isinstance(value, float) else cut(str(value).removesuffix(" 00:00:00"), 30)
+    return f"{value:.10g}" if isinstance(value, float) else cut(str(value).removesuffix(" 00:00:00"), 36)
 
 
 def _objects(present: Any) -> dict[str, Any]:

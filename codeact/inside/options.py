@@ -4,6 +4,8 @@ from typing import Any
 
 from .remarks import Table
 
+_LONG_NAME = 40
+_LISTED = 8
 _HANDLED = (
     ("skiprows=", "lines above the data"),
     ("nrows=", "footer"),
@@ -22,7 +24,7 @@ _HANDLED = (
 def of(table: Table) -> dict[str, Any]:
     """Options that pandas needs for these columns, whatever the file format."""
     found: dict[str, Any] = {}
-    named = bool(table.shape.header) and max(map(len, table.names), default=0) <= 40
+    named = _named(table)
     thousands = {column.thousands for column in table.columns if column.thousands}
     decimal = {column.decimal for column in table.columns if column.decimal}
     if len(thousands) == 1:
@@ -30,13 +32,13 @@ def of(table: Table) -> dict[str, Any]:
     if len(decimal) == 1:
         found["decimal"] = decimal.pop()
     codes = [at for at, column in enumerate(table.columns) if column.as_text]
-    if len(codes) > 8:
+    if len(codes) > _LISTED:
         found["dtype"] = str
     elif codes:
         found["dtype"] = dict.fromkeys([table.names[at] for at in codes] if named else codes, str)
     dates = [at for at, column in enumerate(table.columns) if column.date_form]
     if dates:
-        found["parse_dates"] = [table.names[at] for at in dates] if named else dates
+        found["parse_dates"] = [table.names[at] for at in dates] if named and len(dates) <= _LISTED else dates
     forms = {table.columns[at].date_form for at in dates}
     if len(forms) == 1 and forms != {"ISO8601"}:
         found["date_format"] = forms.pop()
@@ -44,6 +46,11 @@ def of(table: Table) -> dict[str, Any]:
         found["date_format"] = {table.names[at] if named else at: table.columns[at].date_form for at in dates}
     found |= _missing_options(table)
     return found
+
+
+def _named(table: Table) -> bool:
+    """Whether options go by column names; by places where there are none, or very long ones."""
+    return bool(table.shape.header) and max(map(len, table.names), default=0) <= _LONG_NAME
 
 
 def _missing_options(table: Table) -> dict[str, Any]:
@@ -56,7 +63,11 @@ def _missing_options(table: Table) -> dict[str, Any]:
     elsewhere = {token for column in table.columns if not column.na_code for token in column.pandas_marks}
     if codes & elsewhere:
         return {
-            "converters": {column.name: str for column in coded},
+            "converters": {
+                column.name if _named(table) else at: str
+                for at, column in enumerate(table.columns)
+                if column.na_code
+            },
             **({"na_values": marks} if marks else {}),
         }
     return {"keep_default_na": False, "na_values": ["", *sorted(elsewhere), *marks]}

@@ -9,6 +9,7 @@ from .columns import Column, cut, plural
 from .dialect import Record
 from .shape import Shape, filled
 
+_ALL_NAMES = 900
 _TOTAL = re.compile(
     r"\W*(grand |sub)?(total|totals|sum|summe|gesamt|insgesamt|totaal|totale|totaux|suma|итого|всего|合計|合计|总计|הכל)\b",
     re.IGNORECASE,
@@ -36,6 +37,11 @@ def blank(record: Record) -> bool:
     return not record or (len(record) == 1 and not record[0].strip(" \t\r"))
 
 
+def writable(names: list[str]) -> bool:
+    """Whether all names fit a reading line."""
+    return sum(len(repr(name)) for name in names) <= _ALL_NAMES
+
+
 def on_header(entry: dict[str, Any], table: Table) -> None:
     found, notes = table.shape, entry["notes"]
     notes += found.notes
@@ -44,9 +50,12 @@ def on_header(entry: dict[str, Any], table: Table) -> None:
     if len(found.header) > 1:
         entry["header_rows"] = found.header
         lines = [table.lines[at] for at in found.header]
-        notes.append(
-            f"{len(lines)} header rows, lines {lines[0]} to {lines[-1]}; the names are merged from them (unsure: check)"
+        how = (
+            "the names are merged from them (unsure: check)"
+            if writable(table.names)
+            else "df has the names of the last one only"
         )
+        notes.append(f"{len(lines)} header rows, lines {lines[0]} to {lines[-1]}: {how}")
     skipped = found.header[0] if found.header else found.start
     if skipped:
         line = table.lines[skipped]
@@ -100,16 +109,25 @@ def on_body(notes: list[str], table: Table, body: list[Record], whole: bool) -> 
         notes.append(
             f"{plural(len(labels), 'row')} with one cell only, like {cut(word, 40)!r} (section titles or empty records?)"
         )
-    totals = [record for record in body if any(_TOTAL.match(cell) for cell in record[:3])]
-    if 0 < len(totals) <= max(3, len(body) // 10):
-        word = next(cell for cell in totals[0] if _TOTAL.match(cell))
-        notes.append(
-            f"{plural(len(totals), 'total row')}, like {cut(word, 40)!r}: do not add them to the rest"
-        )
+    _note_totals(notes, table, body)
     if whole and len(body) <= 300_000:
         same = len(body) - len(set(map(tuple, body)))
         if same and same - blank > 0:
             notes.append(f"{plural(same, 'exact duplicate row')}")
+
+
+def _note_totals(notes: list[str], table: Table, body: list[Record]) -> None:
+    """Rows that sum up others, and how to leave them out where that is one comparison."""
+    totals = [(at, cell) for record in body for at, cell in enumerate(record[:3]) if _TOTAL.match(cell)]
+    if not 0 < len(totals) <= max(3, len(body) // 10):
+        return
+    places, words = {at for at, _ in totals}, {cell for _, cell in totals}
+    how = "do not add them to the rest"
+    if len(places) == len(words) == 1 and table.shape.header:
+        name, word = table.names[places.pop()].strip(), next(iter(words))
+        if max(len(name), len(word)) <= 40:
+            how = f"unless totals are asked for, leave them out: df = df[df[{name!r}] != {word!r}]"
+    notes.append(f"{plural(len(totals), 'total row')} in df, like {cut(totals[0][1], 40)!r}: {how}")
 
 
 def on_columns(notes: list[str], table: Table) -> None:

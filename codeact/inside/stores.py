@@ -44,6 +44,7 @@ def describe_arrow(entry: dict[str, Any], source: Source, rows: int) -> None:
     elif (source.size or 0) < 50 * MIB:
         frame = execute(line)
         entry["read_verified"] = len(frame) == entry["rows"]
+        entry["columns"] = frames.columns(frame)
 
 
 def _parquet(entry: dict[str, Any], file: Any, rows: int) -> None:

@@ -65,7 +65,7 @@ def _union(items: list[dict[str, Any]]) -> dict[str, Any]:
         for key, value in item.items():
             old = merged.get(key)
             if isinstance(value, list) and isinstance(old, list) and len(value) != len(old):
-                merged[key] = _UpTo(max(value, old, key=len))
+                merged[key] = _UpTo(value if len(value) > len(old) else old)
             elif old is None or (isinstance(value, dict) and isinstance(old, dict) and len(value) > len(old)):
                 merged[key] = value
     return merged

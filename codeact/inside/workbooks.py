@@ -10,7 +10,7 @@ from . import delimited, frames, options
 from .columns import cut
 from .packages import Missing, has, need
 from .reading import Line, call, execute, reason
-from .remarks import Table
+from .remarks import Table, writable
 from .shape import filled
 from .sources import MIB, Source, read_up_to
 
@@ -212,7 +212,7 @@ def _offer(sheet: dict[str, Any], entry: dict[str, Any], source: Source, table: 
     elif len(found.header) > 1:
         chosen |= (
             {"header": None, "skiprows": found.start, "names": table.names}
-            if len(table.names) <= 40
+            if writable(table.names)
             else {"header": found.header[-1]}
         )
     elif found.header[-1]:

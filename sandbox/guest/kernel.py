@@ -8,6 +8,7 @@ import json
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
@@ -26,12 +27,14 @@ from traitlets import Type
 from . import tracebacks
 
 WORKSPACE = "/workspace/"
+SENDING_SECONDS = 0.0005
 
 
 class OrderedStream(OutStream):
     """Writes to stdout and stderr reach the host in the order they were made: a change of stream flushes the other."""
 
     last: ClassVar[OrderedStream | None] = None
+    _unsent = False
 
     def write(self, string: str) -> int:
         other = OrderedStream.last
@@ -39,7 +42,15 @@ class OrderedStream(OutStream):
             OrderedStream.last = self
             if other is not None and other.pub_thread is not None:
                 other.flush()  # type: ignore[no-untyped-call]
+        self._unsent = True
         return super().write(string) or 0
+
+    def flush(self) -> None:
+        """Also gives ZMQ's own thread the time to send: a cell that crashes now has its last words heard."""
+        super().flush()
+        if self._unsent:
+            self._unsent = False
+            time.sleep(SENDING_SECONDS)
 
     def close(self) -> None:
         """Nothing: a cell that closes its output would take it from all cells after it."""

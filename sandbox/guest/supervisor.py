@@ -32,6 +32,8 @@ MAX_LATE = 64 * 1024
 LATE_OVERHEAD = 100
 BACKLOG = 4 * 1024 * 1024
 """Bytes that the host has not got at which the kernel's outputs are no longer read."""
+LAST_WORDS_MS = 30
+"""Milliseconds without a message after which a kernel that died has nothing more to say."""
 OOM_FILES = ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control")
 
 
@@ -198,11 +200,10 @@ class Supervisor:
 
     def _end_kernel(self, kernel: KernelLink) -> None:
         ended = kernel.ended or {}
-        with contextlib.suppress(zmq.Again):  # what it had said before it died
-            while True:
-                message = kernel.receive(kernel.iopub)
-                if message is not None:
-                    self._hear_iopub(*message)
+        while kernel.iopub.poll(LAST_WORDS_MS):  # what it had said before it died is on its way to us
+            message = kernel.receive(kernel.iopub)
+            if message is not None:
+                self._hear_iopub(*message)
         self._drop_kernel()
         if not self._kernel_ready and ended.get("exit") is None:
             return  # no warden, or one that was ended by the warden that comes now

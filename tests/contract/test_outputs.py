@@ -76,7 +76,7 @@ def test_what_was_written_before_an_end_is_kept(fresh: Sandbox) -> None:
     for code, status in [
         ("print('before'); raise ValueError", "error"),
         ("print('before')\nwhile True: pass", "timeout"),
-        ("print('before', flush=True)\nimport os; os._exit(1)", "died"),
+        ("print('before', flush=True)\nimport os, time; time.sleep(0.1); os._exit(1)", "died"),
     ]:
         cell = fresh.run(code, timeout=1)
         assert (cell.status, cell.stdout) == (status, "before\n")

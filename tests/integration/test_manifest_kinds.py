@@ -63,10 +63,10 @@ def zipped(members: dict[str, bytes]) -> bytes:
         ),
         (
             "a.csv.gz",
-            gzip.compress(b"id;x\n1;2\n3;4\n"),
+            gzip.compress(b"id;x\n1;2\n3;4\n", mtime=0),
             {"container": ["gzip"], "separator": ";", "rows": 2},
         ),
-        ("a.csv", gzip.compress(b"id,x\n1,2\n3,4\n"), {"container": ["gzip"], "rows": 2}),
+        ("a.csv", gzip.compress(b"id,x\n1,2\n3,4\n", mtime=0), {"container": ["gzip"], "rows": 2}),
         ("a.zip", zipped({"b.csv": b"id,x\n1,2\n3,4\n"}), {"kind": "zip", "members_count": 1}),
         ("a.csv", b'[{"a": 1}, {"a": 2}]', {"kind": "json", "rows": 2}),
         ("a.json", b'{"a": 1}\n{"a": 2}\n', {"kind": "jsonl", "rows": 2}),
@@ -92,7 +92,7 @@ def test_other_kinds(guest: Guest, name: str, content: bytes, expected: dict[str
         ("empty.csv", b"", "empty"),
         ("blank.csv", b"\n\n", "blank lines only"),
         ("broken.xlsx", b"PK\x03\x04" + b"x" * 100, "broken"),
-        ("cut.csv.gz", gzip.compress(b"a,b\n1,2\n" * 5000)[:-30], "cut-off gzip"),
+        ("cut.csv.gz", gzip.compress(b"a,b\n1,2\n" * 5000, mtime=0)[:-30], "cut-off gzip"),
         ("cut.zip", zipped({"a.csv": b"a" * 1000})[:60], "broken"),
         ("bomb.zip", zipped({"a.csv": b"0" * (80 << 20)}), "200 times"),
         ("fake.parquet", b"PAR1xxxxPAR1", "cannot be opened"),
@@ -115,6 +115,81 @@ def test_a_broken_file_has_a_problem_and_costs_nothing_else(
     ]
     assert any(words in problem for problem in problems)
     assert good["rows"] == 2
+
+
+@pytest.mark.parametrize(
+    ("content", "kind", "code", "answer"),
+    [
+        (
+            "day,v\n2024-01-01,1\n,2\n2024-03-05,3\n",
+            "datetime",
+            "answer = df['day'].dt.month.dropna().tolist()",
+            [1, 3],
+        ),
+        ("day,v\n13/01/2024,1\n05/02/2024,2\n", "datetime", "answer = df['day'].dt.month.tolist()", [1, 2]),
+        (
+            "day,v\n2024-01-01,1\n2024-02-31,2\n",
+            "date as text",
+            "answer = df['day'].tolist()[1]",
+            "2024-02-31",
+        ),
+        (
+            "day,v\n03/04/2024,1\n05/06/2024,2\n",
+            "date as text",
+            "answer = df['day'].tolist()[1]",
+            "05/06/2024",
+        ),
+        ("2024-01-01,007\n2024-01-02,012\n", "datetime", "answer = df[1].tolist()", ["007", "012"]),
+    ],
+)
+def test_dates_are_told_as_the_line_makes_them(
+    guest: Guest, content: str, kind: str, code: str, answer: Any
+) -> None:
+    guest.box.write("made/a.csv", content)
+    entry = one(guest.describe("made/a.csv"))
+    assert entry["columns"][0]["type"] == kind
+    assert guest.evaluate(f"{entry['read']}\n{code}") == answer
+
+
+@pytest.mark.parametrize(
+    ("content", "words", "answer"),
+    [
+        ("paid,v\ntrue,1\nfalse,2\n", "paid (bool: True or False)", [True, False]),
+        ("paid,v\ntrue,1\n,2\n", "paid (bool: True or False; 1 missing)", [True]),
+        ("paid,v\nyes,1\nno,2\n", "paid (text, one of 'yes', 'no')", ["yes", "no"]),
+    ],
+)
+def test_flags_are_told_as_the_line_makes_them(
+    guest: Guest, content: str, words: str, answer: list[Any]
+) -> None:
+    guest.box.write("made/a.csv", content)
+    manifest = guest.describe("made/a.csv")
+    assert words in render(manifest)
+    assert guest.evaluate(f"{one(manifest)['read']}\nanswer = df['paid'].dropna().tolist()") == answer
+
+
+@pytest.mark.parametrize(
+    ("content", "words", "code"),
+    [
+        ("name,2019,2020\na,1,2\nb,3,4\n", "'2019' (integer 1..3)", "answer = int(df['2019'].sum())"),
+        ("1,2\n3,4\n1,5\n", "columns (all 2): 0 (integer 1..3)", "answer = int(df[0].sum()) - 1"),
+    ],
+)
+def test_names_that_are_digits_are_text_or_numbers_as_in_the_table(
+    guest: Guest, content: str, words: str, code: str
+) -> None:
+    guest.box.write("made/a.csv", content)
+    manifest = guest.describe("made/a.csv")
+    assert words in render(manifest)
+    assert guest.evaluate(f"{one(manifest)['read']}\n{code}") == 4
+
+
+def test_a_total_row_is_left_out_as_its_note_says(guest: Guest) -> None:
+    guest.box.write("made/a.csv", "shop,sum\na,1\nb,2\nTotal,3\n")
+    (note,) = [note for note in one(guest.describe("made/a.csv"))["notes"] if "total row" in note]
+    line = "import pandas as pd; df = pd.read_csv('made/a.csv')"
+    statement = note.partition("leave them out: ")[2]
+    assert guest.evaluate(f"{line}\n{statement}\nanswer = int(df['sum'].sum())") == 3
 
 
 def test_what_is_no_file_is_said(guest: Guest) -> None:
