@@ -34,10 +34,10 @@ engine: setup ## a container engine: the one that runs, or a private one
 	@$(BIN)/python -m sandbox engine ensure > /dev/null
 
 images: engine ## the sandbox images
-	@$(BIN)/codeact image build
+	@$(BIN)/codeact image build > /dev/null
 
 demo: engine ## the main job: a model answers a question about a file, in a sandbox
-	@$(BIN)/codeact image build data
+	@$(BIN)/codeact image build data > /dev/null
 	@echo "demo: codeact solve \"$$(cat examples/question.txt)\" --data examples/orders.csv" >&2
 	@$(BIN)/codeact solve @examples/question.txt --data examples/orders.csv
 

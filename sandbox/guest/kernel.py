@@ -41,13 +41,13 @@ class OrderedStream(OutStream):
         if other is not self:
             OrderedStream.last = self
             if other is not None and other.pub_thread is not None:
-                other.flush()  # type: ignore[no-untyped-call]
+                other.flush()
         self._unsent = True
         return super().write(string) or 0
 
     def flush(self) -> None:
         """Also gives ZMQ's own thread the time to send: a cell that crashes now has its last words heard."""
-        super().flush()
+        super().flush()  # type: ignore[no-untyped-call]
         if self._unsent:
             self._unsent = False
             time.sleep(SENDING_SECONDS)

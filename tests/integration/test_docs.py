@@ -2,8 +2,9 @@
 
 Fenced blocks are what their language says. `console`: lines after `$ ` are run, and what they print must be what stands
 below them; a line `[...]` there stands for any lines. `python`: run as a script, with the `text` block that follows as
-its output. `toml`: loaded as settings. `jsonl`: a file of `examples/`. The blocks of one document run in order, in one folder that holds a copy of
-`examples/`. A comment `<!-- not run: WHY -->` before a block keeps it from being run, for one of the reasons below.
+its output. `toml`: loaded as settings. `jsonl`: a file of `examples/`. The blocks of one document run in order, in one
+folder that holds a copy of `examples/`. A comment `<!-- not run: WHY -->` before a block keeps it from being run, for one
+of the reasons below.
 """
 
 from __future__ import annotations
@@ -256,6 +257,17 @@ def test_settings_are_described_with_their_names_and_defaults() -> None:
         ]
         for name, kind in config.KINDS.items()
     ]
+
+
+def test_limits_in_the_readme_are_the_defaults() -> None:
+    described = {
+        flag: default
+        for flags, defaults, _ in rows("README.md", "Limits and exit codes")
+        for flag, default in zip(flags.split(", "), defaults.split(", "), strict=True)
+    }
+    named = {config.flag(name): f"{default}".removesuffix(".0") for name, default in config.DEFAULTS.items()}
+    assert described.items() <= named.items()
+    assert len(described) == 8
 
 
 def test_exit_codes_are_those_of_the_command_line() -> None:
