@@ -13,8 +13,10 @@ _READ = 1500
 _NESTED = 2
 _ROW_CELLS = 16
 _LISTED = 8
+_SHARED = 4
 _NAME = 120
 _START = "Nothing is loaded yet: start with a line after read:"
+_LOADED = "What stands after loaded: has been run, and its variables are there."
 _MOST = 500
 _LARGEST_NUMBER = 10**15
 # What could end a block of ours or open one: fences, tags, and the special marks of chat templates.
@@ -49,6 +51,18 @@ _LEVELS = (
 )
 
 
+def loaded_lines(manifest: object) -> list[str]:
+    """The lines that loaded files when the manifest was made, to be run again in another kernel."""
+    files = _dicts(_dict(manifest), "files", _MOST)
+    parts = [
+        part
+        for key in ("sheets", "tables", "described")
+        for file in files
+        for part in _dicts(file, key, _MOST)
+    ]
+    return [line for entry in [*files, *parts] if entry.get("loaded") is True and (line := _read(entry))]
+
+
 def tokens(text: str) -> int:
     """An estimate of the tokens of a text: about 3.5 ASCII characters each, fewer beyond ASCII."""
     wide = sum(character > "\x7f" for character in text)
@@ -68,11 +82,34 @@ def render(manifest: object, *, budget_tokens: int = 1500) -> str:
     text = ""
     for level in _LEVELS:
         described = [line for entry in files for line in _file(entry, level)]
-        start = [_START] if any(line.lstrip().startswith("read: ") for line in described) else []
-        text = "\n".join([*folders, *described, *rest, *start])
+        start = [
+            said
+            for mark, said in (("loaded: ", _LOADED), ("read: ", _START))
+            if any(line.lstrip().startswith(mark) for line in described)
+        ][:1]
+        text = "\n".join([*folders, *described, *(_shared(files) if level.columns else ()), *rest, *start])
         if tokens(text) <= budget_tokens:
             return text
     return _cut_lines(text.split("\n"), budget_tokens)
+
+
+def _shared(files: list[Entry]) -> Iterator[str]:
+    """Columns by which files can be joined, or the word that they have the same."""
+    places: dict[str, list[str]] = {}
+    tables = [(entry, names) for entry in files if (names := _column_names(entry))]
+    if len(tables) > 1 and all(names == tables[0][1] for _, names in tables):
+        yield f"These {len(tables)} files have the same columns."
+        return
+    for entry, names in tables:
+        for name in dict.fromkeys(names):
+            places.setdefault(name, []).append(_path(entry))
+    for name, paths in [(name, paths) for name, paths in places.items() if len(paths) > 1][:_SHARED]:
+        yield f"Column {_column_name(name, 0)} is in {' and in '.join(paths[:4])}: they can be joined on it."
+
+
+def _column_names(entry: Entry) -> list[str]:
+    columns = (_dict(column).get("name") for column in _list(entry, "columns")[:_MOST])
+    return [name for name in columns if isinstance(name, str) and len(name) <= _NAME]
 
 
 def _cut_lines(lines: list[str], budget: int) -> str:
@@ -187,7 +224,8 @@ def _details(entry: Entry, level: _Level, *, read: bool) -> Iterator[str]:
     if _text(entry, "problem"):
         yield f"problem: {_text(entry, 'problem', 200)}"
     if read and level.read and (line := _read(entry)):
-        yield f"read: {line}{'' if entry.get('read_verified') is True else '   # not tried: check the result'}"
+        word = "loaded" if entry.get("loaded") is True else "read"
+        yield f"{word}: {line}{'' if entry.get('read_verified') is True else '   # not tried: check the result'}"
     yield from (f"note: {note}" for note in _strings(entry, "notes", level.notes, 240))
     left = len(_list(entry, "notes")) - level.notes
     if left > 0 and level.notes:
@@ -208,10 +246,11 @@ def _read(entry: Entry) -> str:
 
 
 def _structure(entry: Entry, level: _Level) -> Iterator[str]:
+    flat = "json_normalize(" in _read(entry)  # its columns tell as much, and tell it of the variable that is there
     for key, words, limit in (("structure", "structure", 600), ("example", "first", 300), ("root", "root element", 60),
                               ("repeated", "repeated element", 100), ("title", "title", 80), ("line_pattern", "lines look like", 120)):  # fmt: skip
         text = _text(entry, key, limit if level.typed else limit // 2)
-        if text and (level.typed or key != "example"):
+        if text and (level.typed or key != "example") and not (flat and key == "structure"):
             yield f"{words}: {text}"
     fields = _dict(entry.get("fields"))
     if fields:

@@ -47,6 +47,7 @@ class Run:
         self._repeats = 0
         self._ran_code = self._asked_unseen = False
         self._guess: Any = None
+        self._described: Any = None
         self._kernel_ready = True
         self._interrupts = self._interrupts_seen = 0
         self._pump: Pump[Delta | Retrying | Reply] | None = None
@@ -66,18 +67,18 @@ class Run:
     def play(self, turns: Iterator[events.Event]) -> Iterator[events.Event]:
         """Starts the sandbox, goes through the turns, and ends with `RunEnded`, however they end."""
         with self._box:
-            described = workspace.prepare(self._box, list(self._data))
+            self._described = workspace.prepare(self._box, list(self._data))
             self._journal = journal.Journal(self._folder)
             try:
-                yield self.emit(self._started(described))
+                yield self.emit(self._started())
                 yield from self._to_the_end(turns)
             finally:
                 self._journal.close()
 
-    def _started(self, described: Any) -> events.RunStarted:
+    def _started(self) -> events.RunStarted:
         agent = self._agent
         schema = json.dumps(agent.check.schema) if agent.check.schema else None
-        text = manifest.render(described) if self._data else ""
+        text = manifest.render(self._described) if self._data else ""
         settings = {
             "image": agent.image,
             "limits": dataclasses.asdict(agent.limits),
@@ -301,7 +302,7 @@ class Run:
     def _restore(self) -> Iterator[events.Event]:
         """After a kernel died, the next one gets what every kernel of a run has."""
         if not self._kernel_ready:
-            workspace.prepare(self._box, [])
+            workspace.restore(self._box, manifest.loaded_lines(self._described))
             self._kernel_ready = True
             yield self.emit(events.SandboxRestarted(reason="the kernel had ended", lost="all variables"))
 
@@ -378,4 +379,4 @@ class Run:
 
     def _take_names(self, payload: Any) -> None:
         if isinstance(payload, dict):
-            self._names = {str(k)[:60]: str(v)[:60] for k, v in list(payload.items())[:40]}
+            self._names = {str(k)[:60]: str(v)[:400] for k, v in list(payload.items())[:40]}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from importlib import resources
 from typing import Any
 
@@ -53,6 +54,13 @@ def described(image: str) -> str:
     return f"{installed}; {imported} are imported already" if imported else installed
 
 
+def restore(box: Sandbox, loaded: Sequence[str]) -> None:
+    """Sets up the kernel that came after one that died, and loads the files again with the lines that did before."""
+    prepare(box, [])
+    for line in loaded:
+        box.run(line, timeout=SETUP_SECONDS)
+
+
 def set_up_kernel(box: Sandbox, names: list[str] | None = None) -> Any:
     """What a fresh kernel needs, and with `names` the manifest."""
     lines = [
@@ -65,9 +73,11 @@ def set_up_kernel(box: Sandbox, names: list[str] | None = None) -> Any:
     if names:
         paths = [f"data/{name}" for name in names]
         lines += [
-            f"import json, {PACKAGE}.manifest",
-            f"print(json.dumps({PACKAGE}.manifest.describe({paths!r}, seconds={MANIFEST_SECONDS})))",
-            "del json",
+            f"import json, {PACKAGE}.manifest, {PACKAGE}.loading",
+            f"_described = {PACKAGE}.manifest.describe({paths!r}, seconds={MANIFEST_SECONDS})",
+            f"{PACKAGE}.loading.load(_described, globals())",
+            "print(json.dumps(_described))",
+            "del json, _described",
         ]
     lines += [f"del sys, {PACKAGE}"]
     cell = box.run("\n".join(lines), timeout=SETUP_SECONDS)

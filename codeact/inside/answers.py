@@ -19,6 +19,7 @@ from sandbox_guest.host import HostCallError, call
 
 MAX_DEPTH = 64
 MAX_ROWS = 100_000
+MAX_COLUMNS = 20
 _KINDS: dict[str, type[Exception]] = {"TypeError": TypeError, "ValueError": ValueError}
 
 
@@ -54,10 +55,18 @@ def _kind(value: Any) -> str:
     kind = type(value).__name__
     shape = getattr(value, "shape", None)
     if isinstance(shape, tuple) and shape:
-        return f"{kind} {'×'.join(map(str, shape))}"
+        columns = getattr(value, "columns", None)
+        named = f": {_columns(columns)}" if columns is not None else ""
+        return f"{kind} {'×'.join(map(str, shape))}{named}"
     if isinstance(value, (str, list, dict, set, tuple)):
         return f"{kind} of {len(value)}"
     return kind
+
+
+def _columns(columns: Any) -> str:
+    names = [repr(name) for name in list(columns)[:MAX_COLUMNS]]
+    more = len(columns) - len(names)
+    return ", ".join(names) + (f" and {more} more" if more > 0 else "")
 
 
 def _is_array(value: Any) -> bool:

@@ -24,8 +24,8 @@ def call(function: str, *arguments: str, **options: Any) -> str:
     return f"{function}({', '.join([*arguments, *(f'{key}={value!r}' for key, value in options.items())])})"
 
 
-def execute(line: Line, name: str = "df") -> Any:
-    """Runs the line and returns what it assigned. Raises whatever the line raises."""
+def execute(line: Line, name: str | None = "df") -> Any:
+    """Runs the line and returns what it assigned, or without a name all that it did. Raises what the line raises."""
     space: dict[str, Any] = {}
     with (
         warnings.catch_warnings(),
@@ -34,7 +34,7 @@ def execute(line: Line, name: str = "df") -> Any:
     ):
         warnings.simplefilter("ignore")
         exec(compile(line.text(), "<read>", "exec"), space)  # noqa: S102 - our own text, and this is the sandbox
-    return space[name]
+    return space if name is None else space[name]
 
 
 def reason(error: BaseException) -> str:
