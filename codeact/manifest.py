@@ -246,7 +246,9 @@ def _read(entry: Entry) -> str:
 
 
 def _structure(entry: Entry, level: _Level) -> Iterator[str]:
-    flat = "json_normalize(" in _read(entry)  # its columns tell as much, and tell it of the variable that is there
+    flat = "json_normalize(" in _read(
+        entry
+    )  # its columns tell as much, and tell it of the variable that is there
     for key, words, limit in (("structure", "structure", 600), ("example", "first", 300), ("root", "root element", 60),
                               ("repeated", "repeated element", 100), ("title", "title", 80), ("line_pattern", "lines look like", 120)):  # fmt: skip
         text = _text(entry, key, limit if level.typed else limit // 2)

@@ -227,6 +227,12 @@ class Sandbox:
         if bridge is not None:
             bridge.events.tell({"op": "interrupt", "cell": self._cell})
 
+    def memory(self) -> int:
+        """Bytes of memory that the sandbox uses now, its workspace included. Raises a SandboxError."""
+        self._connected()
+        assert self._backend is not None
+        return self._backend.memory_used()
+
     def restart(self) -> None:
         """A fresh kernel: variables and background processes are gone, files stay."""
         with self._running:

@@ -33,5 +33,8 @@ class Backend(Protocol):
     def stop(self) -> None:
         """Ends and removes the sandbox with all that runs in it, as far as that can be done. Never raises a SandboxError."""
 
+    def memory_used(self) -> int:
+        """Bytes of memory that the sandbox uses now. Raises a SandboxError."""
+
     def mounted(self) -> frozenset[str]:
         """The names of the inputs that are in `/workspace/data` from the start; the others are to be sent."""

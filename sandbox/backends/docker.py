@@ -145,10 +145,14 @@ class DockerBackend:
         return frozenset(self._inputs)
 
     def memory_used(self) -> int:
-        """Bytes of memory that the container uses now, without page cache that can be dropped."""
-        used = self._api.stats(self.name, stream=False, one_shot=True)["memory_stats"]
-        stats = used.get("stats", {})
-        return int(used["usage"]) - int(stats.get("total_inactive_file", stats.get("inactive_file", 0)))
+        try:
+            used = self._api.stats(self.name, stream=False, one_shot=True)["memory_stats"]
+        except FAILURES as error:
+            raise EngineError(f"the engine does not tell the memory used: {_explained(error)}") from error
+        stats = used.get("stats", {})  # without the page cache, which the kernel drops when it needs to
+        return int(used.get("usage", 0)) - int(
+            stats.get("total_inactive_file", stats.get("inactive_file", 0))
+        )
 
     def _labels(self) -> dict[str, str]:
         return {**ownership(), f"{LABEL}.run": self._label}

@@ -24,12 +24,14 @@ class Loop:
         self._poller = zmq.Poller()
         self._handlers: dict[Any, Callable[[int], None]] = {}
 
-    def turn(self, milliseconds: int) -> None:
-        """Waits for at least one source, and handles all that are ready."""
-        for source, event in self._poller.poll(milliseconds):
+    def turn(self, milliseconds: int) -> bool:
+        """Waits for at least one source, and handles all that are ready; whether there was any."""
+        ready = self._poller.poll(milliseconds)
+        for source, event in ready:
             handler = self._handlers.get(source)  # one handled before may have let go of this one
             if handler is not None:
                 handler(event)
+        return bool(ready)
 
     def watch(self, source: Any, handler: Callable[[int], None], flags: int = zmq.POLLIN) -> None:
         self._handlers[source] = handler

@@ -28,6 +28,7 @@ from .pipes import Pipe
 
 VERSION = 2
 LEASE = 60.0
+WAKE_MS = 1000
 MAX_LATE = 64 * 1024
 LATE_OVERHEAD = 100
 BACKLOG = 4 * 1024 * 1024
@@ -52,14 +53,13 @@ class Supervisor:
 
         self._kernel: KernelLink | None = None
         self._expecting_warden = True
-        self._info_id = ""
         self._heard_iopub = self._kernel_ready = False
 
         self._cell = 0
         self._request = ""
         self._nudge = ""
         self._gate: OutputGate | None = None
-        self._idle = self._signalled = False
+        self._busy = self._idle = self._signalled = False
         self._replied: dict[str, Any] | None = None
         self._late = 0
         self._ooms = _oom_kills()
@@ -74,7 +74,8 @@ class Supervisor:
     def run(self) -> None:
         """Until no host has held the stream for the time of the lease."""
         while self._bridge is not None or time.monotonic() - self._alone_since < self._lease:
-            self._loop.turn(1000)
+            if not self._loop.turn(WAKE_MS):
+                self._wake_kernel()
 
     # -- the host ------------------------------------------------------------------------------------------------
 
@@ -155,7 +156,7 @@ class Supervisor:
         self._loop.watch(kernel.shell, lambda _: self._drain(kernel, kernel.shell, self._hear_shell))
         self._loop.watch(kernel.stdin, lambda _: self._drain(kernel, kernel.stdin, self._hear_stdin))
         self._listen_to_kernel()
-        self._info_id = kernel.ask_info()
+        kernel.ask_info()
 
     def _drop_kernel(self) -> None:
         kernel, self._kernel = self._kernel, None
@@ -215,7 +216,7 @@ class Supervisor:
         self._end_cell()
 
     def _hear_shell(self, kind: str, parent: str, content: dict[str, Any]) -> None:
-        if parent == self._info_id and not self._kernel_ready:
+        if kind == "kernel_info_reply" and not self._kernel_ready:
             self._greet_kernel()
         elif kind == "execute_reply" and parent == self._request:
             self._replied = content
@@ -226,6 +227,12 @@ class Supervisor:
             self._replied = {"status": "error"}
             self._maybe_done()
 
+    def _wake_kernel(self) -> None:
+        """A request that came while the kernel was about to wait may lie there until the next one comes."""
+        unheard = not self._kernel_ready or (self._request and not self._busy)
+        if self._kernel is not None and unheard:
+            self._kernel.ask_info()
+
     def _greet_kernel(self) -> None:
         """Ready is: it answers, and its outputs arrive. A subscription that came too late is asked for again."""
         if self._kernel is None:
@@ -235,7 +242,7 @@ class Supervisor:
             self._expecting_warden = False
             self._send({"op": "kernel_up"})
         else:
-            self._info_id = self._kernel.ask_info()
+            self._kernel.ask_info()
 
     def _hear_iopub(self, kind: str, parent: str, content: dict[str, Any]) -> None:
         self._heard_iopub = True
@@ -255,8 +262,9 @@ class Supervisor:
                 lines = content.get("traceback")
                 text = "\n".join(map(_text, lines)) if isinstance(lines, list) else ""
                 self._gate.error(_text(content.get("ename")), _text(content.get("evalue")), text)
-            case "status" if content.get("execution_state") == "idle":
-                self._idle = True
+            case "status":
+                self._busy = True
+                self._idle = self._idle or content.get("execution_state") == "idle"
                 self._maybe_done()
 
     def _hear_late(self, text: str) -> None:
@@ -287,7 +295,8 @@ class Supervisor:
             int(header["limit"]),
             lambda output, data: self._send({"op": "output", "cell": cell, **output}, data),
         )
-        self._idle, self._signalled, self._replied, self._late = False, False, None, 0
+        self._busy = self._idle = self._signalled = False
+        self._replied, self._late = None, 0
         self._request = self._kernel.execute(body.decode("utf-8", "replace"))
 
     def _maybe_done(self) -> None:

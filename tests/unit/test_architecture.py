@@ -34,11 +34,15 @@ def test_imports_point_one_way(package: str) -> None:
     inside = {ROOT / "sandbox" / "guest", ROOT / "codeact" / "inside"}
     files = [f for f in (ROOT / package).rglob("*.py") if not inside & set(f.parents)]
     assert files
-    wrong = {str(f.relative_to(ROOT)): found for f in files if (found := set(imported(f)) - MAY_IMPORT[package])}
+    wrong = {
+        str(f.relative_to(ROOT)): found for f in files if (found := set(imported(f)) - MAY_IMPORT[package])
+    }
     assert wrong == {}
 
 
-@pytest.mark.parametrize(("folder", "allowed"), [("sandbox/guest", set()), ("codeact/inside", {"sandbox_guest"})])
+@pytest.mark.parametrize(
+    ("folder", "allowed"), [("sandbox/guest", set()), ("codeact/inside", {"sandbox_guest"})]
+)
 def test_what_runs_inside_imports_nothing_of_the_host(folder: str, allowed: set[str]) -> None:
     files = list((ROOT / folder).rglob("*.py"))
     assert files
