@@ -17,7 +17,7 @@ from codeact.answers import AnswerCheck
 from codeact.errors import CodeActError, NoAnswer, UsageError
 from codeact.home import runs_dir
 from codeact.models import resolve
-from codeact.run import Run
+from codeact.run import Run, Setup
 from codeact.types import Model, Result, RunLimits
 from sandbox import Limits, SandboxError
 
@@ -45,15 +45,17 @@ class Agent:
         out: Path | None = None,
         runs: Path | None = None,
     ) -> None:
-        self.model = resolve(model) if isinstance(model, str) else model
-        self.limits = limits or RunLimits()
-        self.check = AnswerCheck(output_schema)
-        self.image = image
-        self.sandbox_limits = sandbox_limits or Limits()
-        self.cell_timeout = cell_timeout
-        self.runtime = runtime
-        self.out = out
-        self.runs = runs
+        self._setup = Setup(
+            model=resolve(model) if isinstance(model, str) else model,
+            limits=limits or RunLimits(),
+            check=AnswerCheck(output_schema),
+            image=image,
+            sandbox_limits=sandbox_limits or Limits(),
+            cell_timeout=cell_timeout,
+            runtime=runtime,
+            out=out,
+            runs=runs or runs_dir(),
+        )
         self._active: list[Run] = []
         self._lock = threading.Lock()
 
@@ -86,7 +88,7 @@ class Agent:
         for path in inputs.values():
             if not path.exists():
                 raise UsageError(f"{path}: there is no such file or folder")
-        run = Run(self, task, inputs, self.runs or runs_dir())
+        run = Run(self._setup, task, inputs)
         with self._lock:
             self._active.append(run)
         try:

@@ -1,14 +1,29 @@
 """The manifest of the data files as prompt text. What comes in was made in the sandbox, so it is hostile until shown."""
 
-import re
-import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
+from codeact.untrusted import (
+    CELL,
+    MOST,
+    Entry,
+    as_dict,
+    dicts_in,
+    escaped,
+    int_in,
+    is_small,
+    list_in,
+    literal,
+    quoted,
+    shortened,
+    shown_name,
+    strings_in,
+    text_in,
+)
+
 _CHARS_PER_TOKEN = 3.5
 _WIDE_PER_TOKEN = 1.5
-_CELL = 60
 _READ = 1500
 _NESTED = 2
 _ROW_CELLS = 16
@@ -17,13 +32,6 @@ _SHARED = 4
 _NAME = 120
 _START = "Nothing is loaded yet: start with a line after read:"
 _LOADED = "What stands after loaded: has been run, and its variables are there."
-_MOST = 500
-_LARGEST_NUMBER = 10**15
-# What could end a block of ours or open one: fences, tags, and the special marks of chat templates.
-_MARKUP = re.compile(r"<(?=[/|!?A-Za-z])|(?<=[/|A-Za-z\"'])>")
-_SIMPLE_NAME = re.compile(r"[\w.%/+\- ]*[\w.%/+\-]")
-
-Entry = dict[str, object]
 
 
 @dataclass(frozen=True)
@@ -53,12 +61,12 @@ _LEVELS = (
 
 def loaded_lines(manifest: object) -> list[str]:
     """The lines that loaded files when the manifest was made, to be run again in another kernel."""
-    files = _dicts(_dict(manifest), "files", _MOST)
+    files = dicts_in(as_dict(manifest), "files", MOST)
     parts = [
         part
         for key in ("sheets", "tables", "described")
         for file in files
-        for part in _dicts(file, key, _MOST)
+        for part in dicts_in(file, key, MOST)
     ]
     return [line for entry in [*files, *parts] if entry.get("loaded") is True and (line := _read(entry))]
 
@@ -75,8 +83,8 @@ def render(manifest: object, *, budget_tokens: int = 1500) -> str:
     Takes any object and never raises: what has not the expected form is left out. With many or wide files, first
     rows, then columns, then notes, then reading lines are left out; at last, files.
     """
-    top = _dict(manifest)
-    files = [entry for entry in _dicts(top, "files", _MOST) if entry]
+    top = as_dict(manifest)
+    files = [entry for entry in dicts_in(top, "files", MOST) if entry]
     folders = list(_folders(top))
     rest = _left_out(top)
     text = ""
@@ -108,7 +116,7 @@ def _shared(files: list[Entry]) -> Iterator[str]:
 
 
 def _column_names(entry: Entry) -> list[str]:
-    columns = (_dict(column).get("name") for column in _list(entry, "columns")[:_MOST])
+    columns = (as_dict(column).get("name") for column in list_in(entry, "columns")[:MOST])
     return [name for name in columns if isinstance(name, str) and len(name) <= _NAME]
 
 
@@ -125,22 +133,22 @@ def _cut_lines(lines: list[str], budget: int) -> str:
 
 def _file(entry: Entry, level: _Level, depth: int = 0) -> Iterator[str]:
     indent = "  " * depth
-    name = f"member {_exact(entry.get('name'), 200)}" if depth else _path(entry)
+    name = f"member {literal(entry.get('name'), 200)}" if depth else _path(entry)
     yield f"{indent}{name} — {', '.join(_facts(entry))}"
-    parts = [part for key in ("sheets", "tables", "described") for part in _dicts(entry, key, level.nested)]
+    parts = [part for key in ("sheets", "tables", "described") for part in dicts_in(entry, key, level.nested)]
     told_below = depth < _NESTED and any(_read(part) for part in parts)
     for line in _details(entry, level, read=not told_below):
         yield f"{indent}  {line}"
     if depth >= _NESTED or not level.nested:
         return
-    for sheet in _dicts(entry, "sheets", level.nested):
+    for sheet in dicts_in(entry, "sheets", level.nested):
         yield from _part("sheet", sheet, level, depth)
-    for table in _dicts(entry, "tables", level.nested):
+    for table in dicts_in(entry, "tables", level.nested):
         yield from _part("table", table, level, depth)
-    for member in _dicts(entry, "described", level.nested):
+    for member in dicts_in(entry, "described", level.nested):
         yield from _file(member, level, depth + 1)
     for key in ("sheets", "tables", "described"):
-        more = len(_list(entry, key)) - level.nested
+        more = len(list_in(entry, key)) - level.nested
         if more > 0:
             yield f"{indent}  ... and {more} more {key if key != 'described' else 'members'}"
 
@@ -148,7 +156,7 @@ def _file(entry: Entry, level: _Level, depth: int = 0) -> Iterator[str]:
 def _part(word: str, part: Entry, level: _Level, depth: int) -> Iterator[str]:
     """A sheet of a workbook, or a table of a database or page."""
     indent = "  " * (depth + 1)
-    name = f" {_exact(part.get('name'))}" if isinstance(part.get("name"), str) else ""
+    name = f" {literal(part.get('name'))}" if isinstance(part.get("name"), str) else ""
     yield f"{indent}{word}{name} — {', '.join(_facts(part))}"
     for line in _details(part, level, read=True):
         yield f"{indent}  {line}"
@@ -156,28 +164,28 @@ def _part(word: str, part: Entry, level: _Level, depth: int) -> Iterator[str]:
 
 def _facts(entry: Entry) -> Iterator[str]:
     """The first line: kind, size, encoding, separator, header, rows; each with its doubt."""
-    if _text(entry, "kind"):
+    if text_in(entry, "kind"):
         yield "".join(
             [
-                _text(entry, "kind", 20),
-                *(f" in {part}" for part in reversed(_strings(entry, "container", 4, 10))),
+                text_in(entry, "kind", 20),
+                *(f" in {part}" for part in reversed(strings_in(entry, "container", 4, 10))),
             ]
         )
-    size = _int(entry, "size")
+    size = int_in(entry, "size")
     if size is not None:
         yield _size(size)
-    if _text(entry, "encoding"):
+    if text_in(entry, "encoding"):
         yield _encoding(entry)
     if isinstance(entry.get("separator"), str):
-        yield _separator(_text(entry, "separator_name", 30) or _text(entry, "separator", 5)) + _doubt(
+        yield _separator(text_in(entry, "separator_name", 30) or text_in(entry, "separator", 5)) + _doubt(
             entry, "separator_sure"
         )
-    dimensions = [value for value in _list(entry, "dimensions")[:2] if _small(value)]
+    dimensions = [value for value in list_in(entry, "dimensions")[:2] if is_small(value)]
     if len(dimensions) == 2:
         yield "empty" if dimensions == [0, 0] else f"{dimensions[0]} x {dimensions[1]} cells"
-    if _int(entry, "header_line") is not None:
-        many = len(_list(entry, "header_rows"))
-        yield f"header in line {_int(entry, 'header_line')}{f' ({many} header rows)' if many else ''}{_doubt(entry, 'header_sure')}"
+    if int_in(entry, "header_line") is not None:
+        many = len(list_in(entry, "header_rows"))
+        yield f"header in line {int_in(entry, 'header_line')}{f' ({many} header rows)' if many else ''}{_doubt(entry, 'header_sure')}"
     elif "header_row" in entry and entry["header_row"] is None and "columns" in entry:
         yield "no header"
     for key, words in (
@@ -186,21 +194,21 @@ def _facts(entry: Entry) -> Iterator[str]:
         ("pages", "pages"),
         ("members_count", "members"),
     ):
-        count = _int(entry, key)
+        count = int_in(entry, key)
         if count is not None:
             about = "about " if entry.get(f"{key}_exact") is False else ""
             yield f"{about}{count} {words}"
-    if _int(entry, "width") is not None:
-        yield f"{_text(entry, 'format', 10)} {_int(entry, 'width')} x {_int(entry, 'height')} pixels, mode {_text(entry, 'mode', 10)}"
+    if int_in(entry, "width") is not None:
+        yield f"{text_in(entry, 'format', 10)} {int_in(entry, 'width')} x {int_in(entry, 'height')} pixels, mode {text_in(entry, 'mode', 10)}"
     if entry.get("hidden") is True:
         yield "hidden"
 
 
 def _encoding(entry: Entry) -> str:
-    others = ", ".join(_strings(entry, "encoding_alternatives", 3, 20))
+    others = ", ".join(strings_in(entry, "encoding_alternatives", 3, 20))
     if entry.get("encoding_sure") is False:
-        return _text(entry, "encoding", 30) + (f" (unsure: or {others})" if others else " (unsure)")
-    return _text(entry, "encoding", 30) + (f" (or {others})" if others else "")
+        return text_in(entry, "encoding", 30) + (f" (unsure: or {others})" if others else " (unsure)")
+    return text_in(entry, "encoding", 30) + (f" (or {others})" if others else "")
 
 
 def _doubt(entry: Entry, key: str) -> str:
@@ -221,13 +229,13 @@ def _size(size: int) -> str:
 
 
 def _details(entry: Entry, level: _Level, *, read: bool) -> Iterator[str]:
-    if _text(entry, "problem"):
-        yield f"problem: {_text(entry, 'problem', 200)}"
+    if text_in(entry, "problem"):
+        yield f"problem: {text_in(entry, 'problem', 200)}"
     if read and level.read and (line := _read(entry)):
         word = "loaded" if entry.get("loaded") is True else "read"
         yield f"{word}: {line}{'' if entry.get('read_verified') is True else '   # not tried: check the result'}"
-    yield from (f"note: {note}" for note in _strings(entry, "notes", level.notes, 240))
-    left = len(_list(entry, "notes")) - level.notes
+    yield from (f"note: {note}" for note in strings_in(entry, "notes", level.notes, 240))
+    left = len(list_in(entry, "notes")) - level.notes
     if left > 0 and level.notes:
         yield f"note: {left} more remarks left out"
     if level.columns:
@@ -242,7 +250,7 @@ def _read(entry: Entry) -> str:
     line = entry.get("read")
     if not isinstance(line, str) or len(line) > _READ or not line.isprintable():
         return ""
-    return _escaped(line)
+    return escaped(line)
 
 
 def _structure(entry: Entry, level: _Level) -> Iterator[str]:
@@ -251,25 +259,25 @@ def _structure(entry: Entry, level: _Level) -> Iterator[str]:
     )  # its columns tell as much, and tell it of the variable that is there
     for key, words, limit in (("structure", "structure", 600), ("example", "first", 300), ("root", "root element", 60),
                               ("repeated", "repeated element", 100), ("title", "title", 80), ("line_pattern", "lines look like", 120)):  # fmt: skip
-        text = _text(entry, key, limit if level.typed else limit // 2)
+        text = text_in(entry, key, limit if level.typed else limit // 2)
         if text and (level.typed or key != "example") and not (flat and key == "structure"):
             yield f"{words}: {text}"
-    fields = _dict(entry.get("fields"))
+    fields = as_dict(entry.get("fields"))
     if fields:
         shown = [
-            f"{_cut(key, 40)}={_cut(value, 30)!r}"
+            f"{shortened(key, 40)}={shortened(value, 30)!r}"
             for key, value in islice(fields.items(), level.columns)
             if isinstance(value, str)
         ]
         yield f"fields: {', '.join(shown)}"
-    types = _dicts(entry, "record_types", 8)
+    types = dicts_in(entry, "record_types", 8)
     for kind in types:
-        example = ", ".join(_strings(kind, "example", 8, 25))
-        yield f"record type {_exact(kind.get('first_cell'))}: {_int(kind, 'rows')} rows, like {example}"
+        example = ", ".join(strings_in(kind, "example", 8, 25))
+        yield f"record type {literal(kind.get('first_cell'))}: {int_in(kind, 'rows')} rows, like {example}"
 
 
 def _columns(entry: Entry, level: _Level) -> Iterator[str]:
-    columns = _list(entry, "columns")
+    columns = list_in(entry, "columns")
     if not columns:
         return
     said: set[str] = set()
@@ -277,9 +285,9 @@ def _columns(entry: Entry, level: _Level) -> Iterator[str]:
     which = (
         f"first {level.columns} of {len(columns)}" if len(columns) > level.columns else f"all {len(columns)}"
     )
-    counted = [_int(_dict(column), "missing") for column in columns]
+    counted = [int_in(as_dict(column), "missing") for column in columns]
     none = "; no missing values" if level.typed and all(count == 0 for count in counted) else ""
-    word = "keys of each record" if _text(entry, "columns_are") else "columns"
+    word = "keys of each record" if text_in(entry, "columns_are") else "columns"
     yield f"{word} ({which}): {', '.join(text for text in shown if text)}{none}"
 
 
@@ -287,23 +295,23 @@ def _column(column: object, at: int, level: _Level, said: set[str]) -> str:
     """One column; a remark that an earlier column had (``said``) is not repeated."""
     if isinstance(column, str):
         return _column_name(column, at)
-    known = _dict(column)
+    known = as_dict(column)
     if not isinstance(known.get("name"), str):
         return ""
     name = str(known["name"])
     name = name if known.get("name_is_integer") is True and name.isdecimal() else _column_name(name, at)
     if not level.typed:
         return name
-    kind = _text(known, "type", 40)
-    missing, distinct = _int(known, "missing"), _int(known, "distinct")
-    values = [value for value in _list(known, "examples")[:_LISTED] if isinstance(value, str)]
+    kind = text_in(known, "type", 40)
+    missing, distinct = int_in(known, "missing"), int_in(known, "distinct")
+    values = [value for value in list_in(known, "examples")[:_LISTED] if isinstance(value, str)]
     whole = kind == "text" and distinct == len(values) and not any("…" in value for value in values)
     examples = (
-        [_quoted(_cut(value, 64)) for value in values]
+        [quoted(shortened(value, 64)) for value in values]
         if whole
-        else [_quoted(_cut(value, 25)) for value in values[:2]]
+        else [quoted(shortened(value, 25)) for value in values[:2]]
     )
-    low, high = _text(known, "min", 36), _text(known, "max", 36)
+    low, high = text_in(known, "min", 36), text_in(known, "max", 36)
     parts = [kind + (f": {', '.join(examples)}" if examples else "")]
     if low and high and not kind.startswith("digits"):
         parts = [f"{kind} {low}" if low == high else f"{kind} {low}..{high}"]
@@ -315,7 +323,7 @@ def _column(column: object, at: int, level: _Level, said: set[str]) -> str:
         parts.append(f"{distinct} distinct")
     if missing:
         parts.append(f"{missing} missing")
-    note = _text(known, "note", 200)
+    note = text_in(known, "note", 200)
     if note and note not in said:
         parts.append(note)
         said.add(note)
@@ -324,121 +332,45 @@ def _column(column: object, at: int, level: _Level, said: set[str]) -> str:
 
 def _rows(entry: Entry, level: _Level) -> Iterator[str]:
     count = level.rows if entry.get("columns") else 3 * level.rows
-    for number, row in enumerate(_list(entry, "first_rows")[:count]):
+    for number, row in enumerate(list_in(entry, "first_rows")[:count]):
         if isinstance(row, list):
             cells = [
-                _cut(cell, _CELL) for cell in row[: min(level.columns, _ROW_CELLS)] if isinstance(cell, str)
+                shortened(cell, CELL)
+                for cell in row[: min(level.columns, _ROW_CELLS)]
+                if isinstance(cell, str)
             ]
             cells += ["..."] if len(row) > len(cells) else []
             yield f"{'first rows' if number == 0 else '          '}: {' | '.join(cells)}"
-    for number, line in enumerate(_strings(entry, "first_lines", level.rows, 120)):
+    for number, line in enumerate(strings_in(entry, "first_lines", level.rows, 120)):
         yield f"{'first lines' if number == 0 else '           '}: {line}"
 
 
 def _folders(top: Entry) -> Iterator[str]:
-    for folder in _dicts(top, "folders", 20):
+    for folder in dicts_in(top, "folders", 20):
         counts = [
-            f"{_int(_dict(folder.get('extensions')), key)} {_cut(key, 12)}"
-            for key in islice(_dict(folder.get("extensions")), 12)
+            f"{int_in(as_dict(folder.get('extensions')), key)} {shortened(key, 12)}"
+            for key in islice(as_dict(folder.get("extensions")), 12)
         ]
-        yield f"{_path(folder)}/ — folder, {_int(folder, 'files')} files, {_size(_int(folder, 'size') or 0)}: {', '.join(counts)}"
-        names = [_name(name) for name in _strings(folder, "first_names", 20, 60)]
+        yield f"{_path(folder)}/ — folder, {int_in(folder, 'files')} files, {_size(int_in(folder, 'size') or 0)}: {', '.join(counts)}"
+        names = [shown_name(name) for name in strings_in(folder, "first_names", 20, 60)]
         yield f"  first names: {', '.join(names)}"
-        yield f"  {_int(folder, 'described')} of them are described below"
+        yield f"  {int_in(folder, 'described')} of them are described below"
 
 
 def _left_out(top: Entry) -> list[str]:
-    count = _int(top, "left_out_count")
+    count = int_in(top, "left_out_count")
     if not count:
         return []
-    names = ", ".join(_name(name) for name in _strings(top, "left_out", 10, 60))
+    names = ", ".join(shown_name(name) for name in strings_in(top, "left_out", 10, 60))
     return [f"{count} more files, not described for want of time: {names}"]
 
 
 def _path(entry: Entry) -> str:
-    return _name(str(entry["path"]), 300) if isinstance(entry.get("path"), str) else "(unnamed)"
-
-
-def _name(name: str, limit: int = 80) -> str:
-    """A name as it is when that is unmistakable, else as a Python string, so that it can be copied."""
-    if _SIMPLE_NAME.fullmatch(name) and len(name) <= limit and name.isprintable():
-        return name
-    return _exact(name, limit)
-
-
-def _exact(value: object, limit: int = 80) -> str:
-    """A Python string literal that means the text exactly; of a long text its beginning, with … after the quote."""
-    text = value if isinstance(value, str) else ""
-    return _escaped(repr(text[:limit])) + ("…" if len(text) > limit else "")
+    return shown_name(str(entry["path"]), 300) if isinstance(entry.get("path"), str) else "(unnamed)"
 
 
 def _column_name(name: str, at: int) -> str:
     """A name that can be copied; a long one by its place."""
     if name.isdecimal():  # text, not a number
         return repr(name)
-    return _name(name, _NAME) if len(name) <= _NAME else f"df.columns[{at}] {_exact(name, 40)}"
-
-
-def _quoted(text: str) -> str:
-    """An example value in quotes; one that was cut has its … outside of them."""
-    return f"{text[:-1]!r}…" if text.endswith("…") else repr(text)
-
-
-def _escaped(literal: str) -> str:
-    """A string literal with our marks written as Python escapes: the same value."""
-    return literal.replace("`", "\\x60").replace("<", "\\x3c")
-
-
-def _cut(value: object, limit: int) -> str:
-    """Text on one line without control, format and private characters, shortened to ``limit`` characters."""
-    if not isinstance(value, str):
-        return ""
-    plain = "".join(map(_visible, value[: 4 * limit + 40]))
-    flat = _neutral(" ".join(plain.split()))
-    return flat if len(flat) <= limit else flat[: limit - 1] + "…"
-
-
-def _visible(character: str) -> str:
-    """Joiners within words and emoji stay; what could move, hide or end text becomes a space."""
-    if character == "\u200d":
-        return character
-    return " " if unicodedata.category(character) in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp") else character
-
-
-def _neutral(text: str) -> str:
-    return _MARKUP.sub(lambda found: "‹" if found[0] == "<" else "›", text.replace("`", "'"))
-
-
-def _dict(value: object) -> Entry:
-    return (
-        {key: item for key, item in islice(value.items(), _MOST) if isinstance(key, str)}
-        if isinstance(value, dict)
-        else {}
-    )
-
-
-def _list(entry: Entry, key: str) -> list[object]:
-    value = entry.get(key)
-    return value if isinstance(value, list) else []
-
-
-def _dicts(entry: Entry, key: str, most: int) -> list[Entry]:
-    return [_dict(value) for value in _list(entry, key)[:most] if isinstance(value, dict)]
-
-
-def _strings(entry: Entry, key: str, most: int, limit: int) -> list[str]:
-    texts = [_cut(value, limit) for value in _list(entry, key)[:most]]
-    return [text for text in texts if text]
-
-
-def _text(entry: Entry, key: str, limit: int = _CELL) -> str:
-    return _cut(entry.get(key), limit)
-
-
-def _small(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and abs(value) < _LARGEST_NUMBER
-
-
-def _int(entry: Entry, key: str) -> int | None:
-    value = entry.get(key)
-    return value if isinstance(value, int) and _small(value) else None
+    return shown_name(name, _NAME) if len(name) <= _NAME else f"df.columns[{at}] {literal(name, 40)}"

@@ -8,31 +8,55 @@ import time
 from collections import deque
 from collections.abc import Generator, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from codeact import actions, artifacts, context, events, journal, manifest, observation, unseen, workspace
+from codeact.answers import AnswerCheck
 from codeact.errors import Answered, CodeActError, Interrupted, LimitReached, ModelError, RunEnded
 from codeact.models import wire
 from codeact.pump import Interrupted as PumpInterrupted
 from codeact.pump import Pump
-from codeact.types import Artifact, Code, Delta, Reading, Reply, Request, Retrying, Usage
-from sandbox import CellResult, Image, Sandbox, SandboxError
-
-if TYPE_CHECKING:
-    from codeact.agent import Agent
+from codeact.types import (
+    Artifact,
+    Code,
+    Delta,
+    Model,
+    Reading,
+    Reply,
+    Request,
+    Retrying,
+    RunLimits,
+    Usage,
+)
+from sandbox import CellResult, Image, Limits, Sandbox, SandboxError
 
 STUCK_TEMPERATURE = 0.8
 MAX_PICTURES = 8
 """Figures of one cell that are kept."""
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Setup:
+    """What the runs of one agent have in common; see `Agent` for what each setting means."""
+
+    model: Model
+    limits: RunLimits
+    check: AnswerCheck
+    image: str
+    sandbox_limits: Limits
+    cell_timeout: float
+    runtime: str | None
+    out: Path | None
+    runs: Path
+
+
 class Run:
     """State and steps of one run. Used by one thread; `interrupt` may be called from any."""
 
-    def __init__(self, agent: Agent, task: str, data: Mapping[str, Path], folder: Path) -> None:
-        self._agent, self._task, self._data = agent, task, data
+    def __init__(self, setup: Setup, task: str, data: Mapping[str, Path]) -> None:
+        self._setup, self._task, self._data = setup, task, data
         self.id = journal.new_run_id()
-        self._folder = folder / self.id
+        self._folder = setup.runs / self.id
         self._journal: journal.Journal | None = None
         self._log: list[events.Event] = []
         self._seq = 0
@@ -53,12 +77,12 @@ class Run:
         self._pump: Pump[Delta | Retrying | Reply] | None = None
         self._full_texts = 0
         self._box = Sandbox(
-            agent.image,
-            limits=agent.sandbox_limits,
-            timeout=agent.cell_timeout,
+            setup.image,
+            limits=setup.sandbox_limits,
+            timeout=setup.cell_timeout,
             inputs=data,
             functions={"final_answer": self._take_answer, "names": self._take_names},
-            runtime=agent.runtime,
+            runtime=setup.runtime,
             label=self.id,
         )
 
@@ -76,21 +100,21 @@ class Run:
                 self._journal.close()
 
     def _started(self) -> events.RunStarted:
-        agent = self._agent
-        schema = json.dumps(agent.check.schema) if agent.check.schema else None
+        setup = self._setup
+        schema = json.dumps(setup.check.schema) if setup.check.schema else None
         text = manifest.render(self._described) if self._data else ""
         settings = {
-            "image": agent.image,
-            "limits": dataclasses.asdict(agent.limits),
-            "sandbox_limits": dataclasses.asdict(agent.sandbox_limits),
-            "cell_timeout": agent.cell_timeout,
+            "image": setup.image,
+            "limits": dataclasses.asdict(setup.limits),
+            "sandbox_limits": dataclasses.asdict(setup.sandbox_limits),
+            "cell_timeout": setup.cell_timeout,
             "data": {name: str(path) for name, path in self._data.items()},
         }
         return events.RunStarted(
             task=self._task,
-            model=agent.model.name,
+            model=setup.model.name,
             settings=settings,
-            system=context.system_text(workspace.described(agent.image)),
+            system=context.system_text(workspace.described(setup.image)),
             first=context.first_text(self._task, text, schema),
         )
 
@@ -125,7 +149,7 @@ class Run:
             raise failure
 
     def _collect(self) -> tuple[list[Artifact], list[str]]:
-        target = self._agent.out or self._folder / "artifacts"
+        target = self._setup.out or self._folder / "artifacts"
         try:
             kept, problems = artifacts.collect(self._box, target)
         except SandboxError:  # it is gone, and what it held with it
@@ -152,7 +176,7 @@ class Run:
 
     def check_limits(self, turn: int) -> None:
         """Raises LimitReached, or Interrupted when the person said so twice."""
-        limits = self._agent.limits
+        limits = self._setup.limits
         if self._interrupts > 1:
             raise Interrupted("ended by the person")
         for name, value, limit in (
@@ -164,7 +188,7 @@ class Run:
                 raise LimitReached(name, limit)
 
     def _left(self) -> float | None:
-        limit = self._agent.limits.seconds
+        limit = self._setup.limits.seconds
         return None if limit is None else max(0.0, limit - (time.monotonic() - self._began))
 
     def ask(self, turn: int) -> Generator[events.Event, None, Reading]:
@@ -207,8 +231,8 @@ class Run:
     def _stream_reply(self, request: Request) -> Generator[events.Event, None, Reply]:
         """The reply, with its pieces as events. It is ended early where more text could not change what is done."""
         text = ""
-        only_first = self._agent.model.small
-        self._pump = Pump(self._agent.model(request))
+        only_first = self._setup.model.small
+        self._pump = Pump(self._setup.model(request))
         if self._interrupts > self._interrupts_seen:  # it came before there was a pump to tell
             self._pump.interrupt()
         try:
@@ -216,7 +240,7 @@ class Run:
                 try:
                     item = self._pump.get(timeout=self._left())
                 except TimeoutError:
-                    raise LimitReached("seconds", self._agent.limits.seconds or 0) from None
+                    raise LimitReached("seconds", self._setup.limits.seconds or 0) from None
                 match item:
                     case Reply():
                         return item
@@ -233,7 +257,7 @@ class Run:
                             if end is not None:
                                 return Reply(text[:end], usage=wire.estimate(request.messages, text))
         except StopIteration:
-            raise ModelError(f"{self._agent.model.name} ended without a reply") from None
+            raise ModelError(f"{self._setup.model.name} ended without a reply") from None
         finally:
             self._pump.close()
             self._pump = None
@@ -269,7 +293,7 @@ class Run:
 
     def _made_up(self, reading: Reading) -> str | None:
         """A constant that a small model answers with and that it was never shown. It is asked about once."""
-        if not self._agent.model.small or self._asked_unseen or len(reading.actions) != 1:
+        if not self._setup.model.small or self._asked_unseen or len(reading.actions) != 1:
             return None
         shown = [message.content for message in context.keep_all(self._log, {}) if message.role == "user"]
         invented = unseen.made_up(reading.actions[0].source, shown)
@@ -283,7 +307,7 @@ class Run:
 
     def take_words(self, turn: int, text: str) -> Iterator[events.Event]:
         """A plain reply is an answer. One that no code stands behind is asked about once, when there are files to read."""
-        answer, problem = self._agent.check.from_words(text)
+        answer, problem = self._setup.check.from_words(text)
         yield self.emit(events.AnswerGiven(answer=answer, accepted=problem is None, problem=problem))
         said = context.follow_ups()
         if problem is not None:
@@ -291,7 +315,7 @@ class Run:
         elif self._guess is None and self._data and not self._ran_code:
             self._guess = answer
             yield self.observe(turn, said["not_run"])
-        elif self._guess is None and self._agent.model.small:
+        elif self._guess is None and self._setup.model.small:
             self._guess = answer
             yield self.observe(turn, said["in_words"])
         else:
@@ -308,7 +332,7 @@ class Run:
 
     def _run_cell(self, action: Code) -> Generator[events.Event, None, CellResult]:
         left = self._left()
-        timeout = self._agent.cell_timeout if left is None else min(self._agent.cell_timeout, max(left, 1.0))
+        timeout = self._setup.cell_timeout if left is None else min(self._setup.cell_timeout, max(left, 1.0))
         self._names = {}
         self._ran_code = True
         outputs = self._box.stream(action.source, timeout=timeout)
@@ -339,7 +363,7 @@ class Run:
                 names.append(path.name)
                 self._pictures[path.name] = image
                 self._figures.append(Artifact(path.name, path, path.stat().st_size))
-        budget = observation.SMALL_BUDGET if self._agent.model.small else observation.BUDGET
+        budget = observation.SMALL_BUDGET if self._setup.model.small else observation.BUDGET
         return observation.cell_text(cell, len(names), budget=budget, keep_full=self._keep_full), names
 
     def _keep_full(self, text: str) -> str:
@@ -371,7 +395,7 @@ class Run:
 
     def _take_answer(self, payload: Any) -> None:
         try:
-            self._answers.append(self._agent.check.from_code(payload))
+            self._answers.append(self._setup.check.from_code(payload))
         except Exception as refusal:
             answer = payload.get("value") if isinstance(payload, dict) else None
             self._refused.append((answer, str(refusal)))

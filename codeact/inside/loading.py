@@ -46,6 +46,8 @@ def load(manifest: dict[str, Any], space: dict[str, Any], *, seconds: float = 5)
             continue
         space |= made
         entry["read"], entry["loaded"] = line, True
+        if len(parts) > 1:  # the remarks speak of the variables of the line as it was
+            entry["notes"] = [_renamed_in(note, names) for note in entry.get("notes", [])]
 
 
 def _readable(manifest: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str, int]]:
@@ -99,6 +101,12 @@ def _renamed(line: str, names: dict[str, str]) -> str:
             at = token.end[1]
         before = token.string
     return "".join([*pieces, line[at:]])
+
+
+def _renamed_in(note: str, names: dict[str, str]) -> str:
+    for old, new in names.items():
+        note = re.sub(rf"(?<!['\"\w.]){old}(?!['\"\w])", new, note)
+    return note
 
 
 def _values(line: str, names: list[str]) -> list[Any]:

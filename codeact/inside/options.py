@@ -98,4 +98,4 @@ def note_handled(entry: dict[str, Any], code: str) -> None:
     """Says which of the oddities the reading line mends, so that nobody mends them twice."""
     done = [words for part, words in _HANDLED if part in code.replace("na_values=['']", "")]
     if done and entry["notes"]:
-        entry["notes"].append(f"the line read: handles this already: {', '.join(done)}")
+        entry["notes"].append(f"the reading line handles this already: {', '.join(done)}")

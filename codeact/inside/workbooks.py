@@ -237,7 +237,7 @@ def _offer(sheet: dict[str, Any], entry: dict[str, Any], source: Source, table: 
     sheet["read_verified"] = len(frame) == wanted and len(frame) > 0
     sheet["rows"] = len(frame)
     if not sheet["read_verified"]:
-        sheet["notes"].append(f"the line read: makes {len(frame)} rows, {wanted} were seen: check")
+        sheet["notes"].append(f"the reading line makes {len(frame)} rows, {wanted} were seen: check")
     if frame.shape[1] == len(sheet["columns"]):
         frames.as_read(sheet["columns"], frame)
         sheet["first_rows"] = frames.first_rows(frame, len(sheet["first_rows"]))
