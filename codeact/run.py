@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 import time
 from collections import deque
 from collections.abc import Generator, Iterator, Mapping
@@ -31,6 +32,7 @@ from codeact.types import (
 from sandbox import CellResult, Image, Limits, Sandbox, SandboxError
 
 STUCK_TEMPERATURE = 0.8
+CELL_NUMBER = re.compile(r"(?<=\bCell )\d+")
 MAX_PICTURES = 8
 """Figures of one cell that are kept."""
 
@@ -67,7 +69,7 @@ class Run:
         self._answers: deque[Any] = deque()
         self._refused: deque[tuple[Any, str]] = deque()
         self._names: Mapping[str, str] = {}
-        self._seen_code: set[str] = set()
+        self._seen_code: dict[str, str] = {}
         self._repeats = 0
         self._ran_code = self._asked_unseen = False
         self._guess: Any = None
@@ -379,11 +381,12 @@ class Run:
         said = context.follow_ups()
         if cell.status == "interrupted":
             return said["interrupted"]
-        if action.source in self._seen_code:
+        came_of_it = CELL_NUMBER.sub("", text)
+        if self._seen_code.get(action.source) == came_of_it:
             self._repeats += 1
             return said["repeated"]
         self._repeats = 0
-        self._seen_code.add(action.source)
+        self._seen_code[action.source] = came_of_it
         if cell.lost:
             return said["lost"]
         if cell.status != "ok":

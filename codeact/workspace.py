@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from importlib import resources
 from typing import Any
 
-from sandbox import Sandbox, SandboxError
+from sandbox import Notice, Sandbox, SandboxError
 
 PACKAGE = "codeact_inside"
 FOLDER = ".codeact"
@@ -87,7 +87,9 @@ def set_up_kernel(box: Sandbox, names: list[str] | None = None) -> Any:
         set_up_kernel(box)
         return None
     if cell.status != "ok":
-        raise SandboxError(f"the kernel could not be set up: {cell.error or cell.status}")
+        said = [output.text for output in cell.outputs if isinstance(output, Notice)]
+        reason = cell.error or "; ".join(said) or cell.status
+        raise SandboxError(f"the kernel could not be set up: {reason}; see --memory and `codeact doctor`")
     try:
         return json.loads(cell.stdout) if names else None
     except (ValueError, RecursionError):

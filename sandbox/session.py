@@ -115,7 +115,8 @@ class Sandbox:
             self._bridge.open()
             self._send_inputs(backend.mounted())
         except ConnectionLost as error:
-            raise StartError(f"the sandbox did not come up: {error}") from error
+            limit = size_text(int(self.limits.memory))
+            raise StartError(f"the sandbox did not come up, with {limit} of memory: {error}") from error
         finally:
             warden.join()
         if failures:
@@ -140,7 +141,8 @@ class Sandbox:
                 case "kernel_up":
                     self._kernel_up = True
                 case "kernel_died":
-                    raise StartError(f"the kernel ended while it started (exit code {header.get('exit')})")
+                    how = death(header, int(self.limits.memory))
+                    raise StartError(f"the kernel did not come up: {how}")
                 case "lost":
                     raise StartError(f"the sandbox ended while it started: {header.get('reason')}")
 
