@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from codeact.actions.python import open_quote, parse
 
 _PYTHON = re.compile(
-    r"[ic]?py(?:thon)?[\d.]*|[\w/-]+\.py|pycon|python-repl|jupyter|tool_code|code-cell|execute(?:_python)?|python_code"
+    r"(?:\w+[-_])??[ic]?py(?:thon)?[\d.]*k?(?:[-_#]?(?!traceback|output|error|result)\w+)?|[\w/-]+\.py|pycon|jupyter"
+    r"|tool_code|code-cell|execute|(?:code[-_])?interpreter"
 )
+_NOT_PYTHON = re.compile(r"pytb|pyproject\S*|pyret|pypi")
 _LABEL = re.compile(r"[{.\s]*([\w+#/.-]*)")
 _CODE_BEHIND = re.compile(
     r"(?:import|from|def|class|for|while|with|if|try)\b.*\w|[\w.]+\(.*|[\w.]+ = .*|[%!]\w.*|>>> .*"
@@ -70,7 +72,7 @@ def language_of(info: str) -> str:
     """The language that an info string names: `python3`, `{.python}`, `py title="x"`, `main.py` are all "python"."""
     label = _LABEL.match(info.strip().lower())
     word = label[1] if label else ""
-    return "python" if _PYTHON.fullmatch(word) else "" if word == "code" else word
+    return "python" if _PYTHON.fullmatch(word) and not _NOT_PYTHON.fullmatch(word) else "" if word == "code" else word
 
 
 def _label_end(info: str) -> int:

@@ -20,11 +20,17 @@ _FIRST_LINE = re.compile(
     r"(?:import \w|from [\w.]+ import\b|def \w+\(|class \w+\b.*:|(?:for|while|with|if|try)\b.*:\s*$"
     r"|@\w|print\(|final_answer\(|[\w.]+(?:\[[^\]\n]*\])? = |%%?\w|!\w)"
 )
-_PROMPT = re.compile(r">>>(?: |$)|In \[\d*\]: ?")
+_PROMPT = re.compile(r">>> ?|In ?\[[\d *]*\]: ?")
+_RETURNED = re.compile(r"^return (?=final_answer\()", re.MULTILINE)
 _CONTINUED = re.compile(r"\.\.\.(?: |$)|[ ]+\.\.\.: ?")
 _SPACES = {ord(c): " " for c in "\u00a0\u2000\u2001\u2002\u2003\u2007\u2009\u202f\u3000"}
-_INVISIBLE = {ord(c): None for c in "\ufeff\u200b\u200c\u200d\u2060\u00ad"}
+_INVISIBLE = {ord(c): None for c in "\0\ufeff\u200b\u200c\u200d\u2060\u00ad"}
 _QUOTES = {ord(c): '"' for c in "“”„«»"} | {ord(c): "'" for c in "‘’‚`´"}
+# what keyboards for Chinese and Japanese write, and what typesetting makes of a hyphen
+_SIGNS = {c + 0xFEE0: chr(c) for c in range(ord("!"), ord("~") + 1)} | {
+    ord(c): "-" for c in "\u2010\u2011\u2012\u2013\u2212"
+}
+_NUMBERED = re.compile(r"^[ ]*(\d{1,4})(?:[ ]?[|:│] ?|\t| {1,4}|$)", re.MULTILINE)
 _ACTING = (
     ast.Call, ast.Subscript, ast.Await, ast.Yield, ast.NamedExpr,
     ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp,
@@ -121,16 +127,19 @@ def is_final_answer(statement: ast.stmt) -> bool:
     return False
 
 
-def clean(source: str, *, escaped: bool = False) -> str:
+def clean(source: str) -> str:
     """The cell as its author meant it: without REPL prompts and, where only that makes it parse, mended.
 
-    Mends: common indentation, invisible characters, typographic spaces and quotes and, with `escaped`, HTML entities.
+    Mends: common indentation, invisible characters, typographic spaces, quotes and signs, HTML entities, underscores
+    escaped as in Markdown, line numbers. A `return` before the answer is left out.
     """
-    source = _without_prompts(source)
+    source = _RETURNED.sub("", _without_prompts(source))
     if parse(source) is not None:
         return source
     mended = source
-    for mend in (textwrap.dedent, _plain_spaces, _plain_quotes, html.unescape if escaped else str):
+    for mend in (
+        textwrap.dedent, _plain_spaces, _plain_quotes, html.unescape, _plain_underscores, _plain_signs, _without_numbers,
+    ):  # fmt: skip
         before, mended = mended, mend(mended)
         if mended != before and parse(mended) is not None:
             return mended
@@ -143,6 +152,20 @@ def _plain_spaces(source: str) -> str:
 
 def _plain_quotes(source: str) -> str:
     return source.translate(_QUOTES)
+
+
+def _plain_signs(source: str) -> str:
+    return source.translate(_SIGNS)
+
+
+def _plain_underscores(source: str) -> str:
+    return source.replace("\\_", "_")
+
+
+def _without_numbers(source: str) -> str:
+    lines = source.strip("\n").split("\n")
+    numbers = [number and int(number[1]) for number in map(_NUMBERED.match, lines)]
+    return _NUMBERED.sub("", source) if numbers == list(range(1, len(lines) + 1)) else source
 
 
 def _without_prompts(source: str) -> str:

@@ -203,7 +203,7 @@ class _Reader:
         if invented is None or (block.closed and parse(source) is not None):
             return None
         before = dedent(self.text[block.body_start : invented.start()], block.indent).rstrip()
-        before = clean(before, escaped=block.tag)
+        before = clean(before)
         return (before, invented.start()) if parse(before) is not None else None
 
     def _add_calls(self, calls: tuple[str, ...], start: int, stop: int) -> None:
@@ -280,7 +280,7 @@ def _judge(block: Block, body: str) -> tuple[Verdict, str]:
     if block.language in _MARKUP or not (body.strip() or block.language):
         return "prose", body
     python, inner = block.language == "python", _unwrapped(body)
-    source = clean(inner, escaped=block.tag)
+    source = clean(inner)
     if python and not block.inline:
         return "empty" if is_empty(source) else "code", source
     if python or not block.language or block.language in _PLAIN:
