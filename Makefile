@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup engine images demo test check format bench stop lock
+.PHONY: help setup engine images demo test check format fuzz bench stop lock
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -53,6 +53,9 @@ check: setup ## formatter, linter, strict types, direction of imports
 format: setup ## put the code in form
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
+
+fuzz: setup ## hostile frames and replies at the readers, 10,000 cases each
+	@$(BIN)/python -m pytest -q --hypothesis-profile=fuzz tests/unit/test_bridge_fuzz.py tests/unit/test_sandbox_frames.py
 
 bench: images ## times, beside their floors
 	@$(BIN)/python -m benchmarks.speed

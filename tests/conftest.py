@@ -5,8 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.gateway import Gateway
+
+# the machine may be busy with containers: time is never a reason to fail
+settings.register_profile("default", deadline=None)
+settings.register_profile("fuzz", deadline=None, max_examples=10_000, suppress_health_check=list(HealthCheck))
+settings.load_profile("default")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
