@@ -14,6 +14,7 @@ from typing import Any
 from docker.errors import DockerException
 
 from sandbox.engine import Engine
+from sandbox.errors import EngineError
 
 LABEL = "codeact"
 EXPIRY_SECONDS = 24 * 3600
@@ -45,6 +46,15 @@ def reap(client: Any) -> int:
     return removed
 
 
+def reap_now(engine: Engine) -> int:
+    """Removes what is left over on an engine; how many containers that were. Raises EngineError."""
+    try:
+        with contextlib.closing(engine.client()) as client:
+            return reap(client)
+    except FAILURES as error:
+        raise EngineError(f"the engine at {engine.url} did not remove what is left over: {error}") from error
+
+
 def reap_in_background(engine: Engine) -> None:
     """Reaps now and then, beside whatever the caller goes on to do."""
     now = time.monotonic()
@@ -54,8 +64,8 @@ def reap_in_background(engine: Engine) -> None:
 
 
 def _reap_quietly(engine: Engine) -> None:
-    with contextlib.suppress(*FAILURES), contextlib.closing(engine.client()) as client:
-        reap(client)
+    with contextlib.suppress(EngineError):
+        reap_now(engine)
 
 
 def _is_left(labels: Mapping[str, str], state: str) -> bool:

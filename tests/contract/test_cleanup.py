@@ -159,6 +159,7 @@ def test_a_killed_host_process_is_reaped_for_and_no_other(make: Make, engine: do
     process.communicate()
     assert reap(engine) >= 1
     assert containers(engine, "test-killed") == []
+    assert reap(engine) == 0
     assert len(containers(engine, "test-living")) == 1
     next_cell_works(box)
 

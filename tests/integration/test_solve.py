@@ -363,3 +363,21 @@ def test_a_reader_that_has_gone(here: Path) -> None:
     command = " ".join([*COMMAND, "solve", "t", *flags, "--quiet"])
     done = subprocess.run(["bash", "-c", f"{command} | head -c 1; echo ${{PIPESTATUS[0]}}"], cwd=here, env=environment(here), capture_output=True, text=True, check=False)  # fmt: skip
     assert (done.stdout, done.stderr) == ("x0\n", "")
+
+
+def test_gc_removes_what_a_killed_run_left(tmp_path: Path) -> None:
+    (tmp_path / "s.jsonl").write_text(
+        json.dumps({"content": "```python\nprint('on', flush=True)\nwhile True: pass\n```"})
+    )
+    command = [*COMMAND, "solve", "t", "--model", "scripted:s.jsonl", "--image", "minimal"]
+    process = subprocess.Popen(
+        command, cwd=tmp_path, env=environment(tmp_path), stderr=subprocess.PIPE, text=True
+    )
+    assert process.stderr is not None
+    assert any(line.strip() == "on" for line in process.stderr)
+    process.kill()
+    process.communicate()
+    removed = codeact("gc", folder=tmp_path)
+    assert (removed.code, removed.err) == (0, "")
+    assert int(removed.out) >= 1
+    assert codeact("gc", folder=tmp_path).out == "0\n"
