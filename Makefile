@@ -58,7 +58,7 @@ fuzz: setup ## hostile frames and replies at the readers, 10,000 cases each
 	@$(BIN)/python -m pytest -q --hypothesis-profile=fuzz tests/unit/test_bridge_fuzz.py tests/unit/test_sandbox_frames.py
 
 bench: images ## times, beside their floors
-	@$(BIN)/python -m benchmarks.speed
+	@$(BIN)/python -m benchmarks.speed --peer
 
 stop: setup ## end what the other commands started: the local model and the private engine
 	@$(BIN)/codeact model stop

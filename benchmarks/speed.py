@@ -20,6 +20,7 @@ import click
 from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.manager import KernelManager
 
+from benchmarks import peers
 from codeact.agent import Agent
 from codeact.events import Observed
 from codeact.models import ScriptedModel
@@ -62,6 +63,14 @@ def main_figures(runs: int, cells: int) -> Iterator[Figure]:
         yield Figure("output", MEGABYTES / ours, "MB/s", MEGABYTES / plain, "a plain kernel")
     yield Figure("close", statistics.median(close_seconds() for _ in range(runs)), "s", aim="≤ 1 s")
     yield Figure("host time a turn", host_seconds_a_turn() * 1000, "ms")
+
+
+def peer_figures(runs: int) -> Iterator[Figure]:
+    """The same two times of a peer, which keeps no variables from one run of code to the next."""
+    peer = peers.llm_sandbox(runs, 3 * runs)
+    name = peer.name.partition("[")[0]
+    yield Figure(f"{name}: cold start", peer.cold_start, "s")
+    yield Figure(f"{name}: empty code", peer.empty * 1000, "ms")
 
 
 def cold_start() -> None:
@@ -154,15 +163,18 @@ def row(figure: Figure) -> str:
 @click.command()
 @click.option("--runs", default=7, show_default=True, help="starts that are measured")
 @click.option("--cells", default=200, show_default=True, help="empty cells that are measured")
+@click.option("--peer", is_flag=True, help="also measure llm-sandbox, installed for this from its package")
 @click.option("--json", "as_json", is_flag=True, help="one JSON object a line")
-def main(runs: int, cells: int, as_json: bool) -> None:
+def main(runs: int, cells: int, peer: bool, as_json: bool) -> None:
     """Measure the sandbox on this machine."""
     if not as_json:
         click.echo(f"{'':32} {'median':>9} {'':5} {'floor':>9}  ratio")
     try:
         for figure in main_figures(runs, cells):
             click.echo(json.dumps(asdict(figure)) if as_json else row(figure))
-    except SandboxError as error:
+        for figure in peer_figures(runs) if peer else ():
+            click.echo(json.dumps(asdict(figure)) if as_json else row(figure))
+    except (SandboxError, RuntimeError) as error:
         raise click.ClickException(str(error)) from error
 
 

@@ -1,0 +1,45 @@
+"""Other sandboxes, measured with the same engine and image in the same run, each in an environment of its own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tempfile
+import venv
+from dataclasses import dataclass
+from pathlib import Path
+
+from sandbox.engine import find_engine
+from sandbox.images import image_tag
+
+LLM_SANDBOX = "llm-sandbox[docker]==0.3.46"
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """Medians in seconds: from nothing to a first result, and for empty code in a sandbox that is up."""
+
+    name: str
+    cold_start: float
+    empty: float
+
+
+def llm_sandbox(runs: int, cells: int) -> Peer:
+    """llm-sandbox with our image: it starts a process for each run, so no variable is kept from one to the next.
+
+    Raises RuntimeError when it cannot be installed or does not run.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        venv.create(folder, with_pip=True)
+        python = str(Path(folder) / "bin" / "python")
+        _run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", LLM_SANDBOX])
+        script = str(Path(__file__).with_name("llm_sandbox_script.py"))
+        said = _run([python, script, find_engine().url, image_tag("data"), str(runs), str(cells)])
+    return Peer(LLM_SANDBOX, **json.loads(said.splitlines()[-1]))
+
+
+def _run(command: list[str]) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError((done.stderr or done.stdout).strip().splitlines()[-1])
+    return done.stdout
