@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import jsonschema
+import referencing.exceptions
 from jsonschema.protocols import Validator
 
 from codeact.errors import UsageError
@@ -37,7 +38,12 @@ class AnswerCheck:
             return "final_answer got None: pass the value of the answer, as in final_answer(total)"
         if self._validator is None:
             return None
-        error = jsonschema.exceptions.best_match(self._validator.iter_errors(answer))
+        try:
+            error = jsonschema.exceptions.best_match(self._validator.iter_errors(answer))
+        except referencing.exceptions.Unresolvable as missing:
+            raise UsageError(
+                f"the output schema refers to what is not in it: {missing.ref[:MAX_TEXT]}; write it into the schema itself"
+            ) from missing
         if error is None:
             return None
         return (

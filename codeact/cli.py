@@ -112,7 +112,10 @@ def _usage(error: click.ClickException) -> str:
 
 
 def _prepare_streams() -> None:
-    """Text is UTF-8 on standard output, and never fails to be encoded on standard error. A closed stream is a sink."""
+    """Text is UTF-8 on standard output, and never fails to be encoded on standard error. A closed stream is empty, or a
+    sink."""
+    if sys.stdin is None:
+        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115 - open as long as the process
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - open as long as the process

@@ -19,6 +19,8 @@ from codeact.errors import UsageError
 FILE = "codeact.toml"
 YES = ("1", "true", "yes", "on")
 _NO = ("0", "false", "no", "off")
+_DIGITS = 15
+"""What a whole number may have; more are a mistake."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +45,8 @@ def _path(text: str) -> Path:
 
 
 def _whole(text: str) -> int:
-    if not text.strip().isdecimal() or int(text) < 1:
-        raise ValueError(f"{text!r} is not a whole number of at least 1; write for example 20")
+    if not text.strip().isdecimal() or len(text) > _DIGITS or int(text) < 1:
+        raise ValueError(f"{text[:60]!r} is not a whole number of at least 1; write for example 20")
     return int(text)
 
 
@@ -192,7 +194,7 @@ def load(
     for name, given in flags.items():
         if isinstance(given, bool):
             values[name] = given
-        elif given:
+        elif given is not None and given != ():
             values[name] = _parsed(KINDS[name], flag(name), [given] if isinstance(given, str) else given)
     return Settings(**values)
 

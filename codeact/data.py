@@ -42,6 +42,10 @@ def collect(specs: Iterable[str], stdin: BinaryIO, scratch: Path) -> dict[str, P
     return found
 
 
+def reads_stdin(spec: str) -> bool:
+    return spec == "-" or spec.endswith("=-")
+
+
 def safe_name(name: str) -> str:
     """A file name for the sandbox: no slash, nothing that cannot be seen, at most 255 bytes (the suffix is kept)."""
     plain = "".join(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import contextlib
 import dataclasses
 import json
 import math
@@ -55,22 +56,30 @@ class Journal:
             self._file.write(json.dumps(to_json(event), ensure_ascii=False, allow_nan=False) + "\n")
             self._file.flush()
         except OSError as error:
-            raise UsageError(f"{self.folder / FILE}: cannot be written: {error.strerror}") from error
+            raise _unwritten(self.folder / FILE, error) from error
 
     def keep_picture(self, image: Image) -> Path | None:
-        """Stores a picture that a cell displayed; None for what is not base64."""
+        """Stores a picture that a cell displayed; None for what is not base64. Raises UsageError as `append` does."""
         try:
             content = base64.b64decode(image.base64, validate=False)
         except (ValueError, binascii.Error):
             return None
         self._figures += 1
         path = self.folder / "figures" / f"figure-{self._figures}.{PICTURES.get(image.mime, 'bin')}"
-        path.parent.mkdir(exist_ok=True)
-        path.write_bytes(content)
+        try:
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(content)
+        except OSError as error:
+            raise _unwritten(path, error) from error
         return path
 
     def close(self) -> None:
-        self._file.close()
+        with contextlib.suppress(OSError):  # what the disk did not take was said by `append`
+            self._file.close()
+
+
+def _unwritten(path: Path, error: OSError) -> UsageError:
+    return UsageError(f"{path}: cannot be written: {error.strerror}; free some space, or set CODEACT_HOME")
 
 
 def to_json(event: events.Event) -> dict[str, Any]:

@@ -21,6 +21,10 @@ PATIENCE = 60.0
 """Seconds without any progress after which a transfer is given up."""
 
 
+LONGEST_NAME = 255
+"""Bytes that a file name may have."""
+
+
 class Files:
     """Transfers over one bridge; safe to use from several threads."""
 
@@ -116,6 +120,17 @@ class Files:
         if header.get("ok") is not True:
             raise FileError(f"{path}: {clean(header.get('error')) or 'failed in the sandbox'}")
         return frame
+
+
+def check_input_name(name: str) -> None:
+    """Raises FileError where `name` is not that of a file or folder below `/workspace/data`."""
+    parts = name.split("/")
+    if "\0" in name or not {"", ".", ".."}.isdisjoint(parts):
+        raise FileError(f"{name[:80]!r}: is no name for an input; write one such as sales.csv")
+    if any(len(part.encode(errors="surrogatepass")) > LONGEST_NAME for part in parts):
+        raise FileError(
+            f"{name[:80]!r}...: is longer than {LONGEST_NAME} bytes; give the input a shorter name"
+        )
 
 
 def _entries(entries: list[Any]) -> Iterator[FileInfo]:

@@ -20,7 +20,7 @@ from sandbox.bridge import MAX_QUEUED, Bridge
 from sandbox.cells import LOST_VARIABLES, CellRun, death, late
 from sandbox.engine import find_engine
 from sandbox.errors import ConnectionLost, FileError, SandboxClosed, SandboxError, StartError
-from sandbox.files import Files
+from sandbox.files import Files, check_input_name
 from sandbox.hostcalls import HostCalls, HostFunction
 from sandbox.types import CellResult, FileInfo, Limits, Notice, Output
 from sandbox.types import size_text as size_text
@@ -85,6 +85,8 @@ class Sandbox:
 
     def start(self) -> None:
         """Starts container and kernel; returns when the kernel answers. Raises a SandboxError, and leaves nothing."""
+        for name in self._inputs:
+            check_input_name(name)
         if self._closed:
             raise SandboxClosed("this sandbox is closed; make a new one")
         try:
@@ -115,8 +117,7 @@ class Sandbox:
             self._bridge.open()
             self._send_inputs(backend.mounted())
         except ConnectionLost as error:
-            limit = size_text(int(self.limits.memory))
-            raise StartError(f"the sandbox did not come up, with {limit} of memory: {error}") from error
+            raise self._not_up("sandbox", str(error)) from error
         finally:
             warden.join()
         if failures:
@@ -136,15 +137,21 @@ class Sandbox:
             try:
                 header, _ = bridge.events.get(deadline - time.monotonic())
             except queue.Empty:
-                raise StartError(f"the kernel did not come up within {seconds:g} seconds") from None
+                raise self._not_up("kernel", f"it said nothing for {seconds:g} seconds") from None
             match header.get("op"):
                 case "kernel_up":
                     self._kernel_up = True
                 case "kernel_died":
-                    how = death(header, int(self.limits.memory))
-                    raise StartError(f"the kernel did not come up: {how}")
+                    raise self._not_up("kernel", death(header, int(self.limits.memory)))
                 case "lost":
-                    raise StartError(f"the sandbox ended while it started: {header.get('reason')}")
+                    raise self._not_up("sandbox", str(header.get("reason")))
+
+    def _not_up(self, what: str, reason: str) -> StartError:
+        limits = self.limits
+        allowed = f"{size_text(int(limits.memory))} of memory, {limits.pids} processes, {size_text(int(limits.disk))} of disk"
+        return StartError(
+            f"the {what} did not come up: {reason}; raise the limit that is too low ({allowed}), or see `codeact doctor`"
+        )
 
     def close(self) -> None:
         """Ends and removes the sandbox. What runs in it is killed; nothing of it is kept. May be called twice."""
@@ -338,8 +345,15 @@ class Sandbox:
 
     def _send_inputs(self, mounted: frozenset[str]) -> None:
         for name, source in self._inputs.items():
-            if name not in mounted:
+            if name in mounted:
+                continue
+            try:
                 self.put(source, f"data/{name}")
+            except FileError as error:
+                disk = size_text(int(self.limits.disk))
+                raise FileError(
+                    f"{source}: was not sent into the sandbox: {error}; where space is short, raise its limit ({disk})"
+                ) from error
 
 
 def _is_input(path: str) -> bool:

@@ -10,13 +10,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from codeact.actions.prose import thinking_at
 from codeact.actions.python import open_quote, parse
 
 _PYTHON = re.compile(
-    r"(?:\w+[-_])??[ic]?py(?:thon)?[\d.]*k?(?:[-_#]?(?!traceback|output|error|result)\w+)?|[\w/-]+\.py|pycon|jupyter"
+    r"(?:\w+[-_])??[ic]?py(?:thon)?[\d.]*(?:[-_#](?!traceback|output|error|result)\w+|code|k)?|[\w/-]+\.py|pycon|jupyter"
     r"|tool_code|code-cell|execute|(?:code[-_])?interpreter"
 )
-_NOT_PYTHON = re.compile(r"pytb|pyproject\S*|pyret|pypi")
 _LABEL = re.compile(r"[{.\s]*([\w+#/.-]*)")
 _CODE_BEHIND = re.compile(
     r"(?:import|from|def|class|for|while|with|if|try)\b.*\w|[\w.]+\(.*|[\w.]+ = .*|[%!]\w.*|>>> .*"
@@ -29,13 +29,25 @@ _FENCE = re.compile(
 _FENCE_BEHIND = re.compile(
     r"(?<!`)(?P<indent>)(?P<fence>`{3,}+)(?P<info>[ \t]*(?:python|py)\d*[ \t]*)$", re.IGNORECASE
 )
-_NAMES = r"code|execute|python|execute_python|execute_ipython|execute_code|tool_code|py"
+_NAMES = (
+    r"code|execute|python|execute_i?python|execute_code|tool_code|py|python_code|code_block|(?:code_|python_)?interpreter"
+    r"|run_code|run_python|script|action|run"
+)
 _OTHER_NAMES = r"execute_bash|bash|tool_call|function_call"
 _OPEN_TAG = re.compile(
     rf"<(?P<name>{_NAMES}|{_OTHER_NAMES})(?P<attributes>[ \t][^<>\n]*)?>|<\|python_tag\|>", re.I
 )
 _CLOSE_TAG = re.compile(rf"</(?:{_NAMES}|{_OTHER_NAMES})[ \t]*>|<\|e\w+\|>", re.IGNORECASE)
-_TAG_LANGUAGES = {"execute_bash": "bash", "bash": "bash", "tool_call": "json", "function_call": "json"}
+_TAG_LANGUAGES = {
+    "execute_bash": "bash", "bash": "bash", "tool_call": "json", "function_call": "json",
+    "action": "", "run": "", "script": "javascript",
+}  # fmt: skip
+_QUOTED = re.compile(r"[ \t]{0,3}>[ \t]?(?!>)")
+# what is typed, or put, in place of a fence
+_NEAR_FENCE = re.compile(r"[ \t]*(?P<fence>'''|\"\"\"|``?|[´‘’′]{3})(?:python|py)3?[ \t]*$", re.IGNORECASE)
+_CELL_MAGIC = re.compile(r"[ \t]*%%\w")
+_HEREDOC = re.compile(r"<<-?[ ]?['\"]?(\w+)['\"]?[ \t]*$")
+_HALF_FENCE = re.compile(r"\n[ \t]*(?:`{1,2}|~{1,2})[ \t]*\Z")
 
 # where a body ends, where its block ends, and whether it is closed
 End = tuple[int, int, bool]
@@ -58,9 +70,13 @@ class Block:
     tag: bool = False
     inline: bool = False
     indent: int = 0
+    quoted: bool = False
 
     def body(self, text: str) -> str:
-        return dedent(text[self.body_start : self.body_stop], self.indent)
+        body = text[self.body_start : self.body_stop]
+        if self.quoted:
+            body = "\n".join(line[_quote_end(line) :] for line in body.split("\n"))
+        return dedent(body if self.closed else _HALF_FENCE.sub("", body), self.indent)
 
 
 def dedent(body: str, columns: int) -> str:
@@ -68,11 +84,17 @@ def dedent(body: str, columns: int) -> str:
     return re.sub(rf"^[ \t]{{1,{columns}}}", "", body, flags=re.MULTILINE) if columns else body
 
 
+def _quote_end(line: str) -> int:
+    """Where the text of a line quoted as in mails and Markdown (`> `) begins; 0 if it is not."""
+    mark = _QUOTED.match(line)
+    return mark.end() if mark else 0
+
+
 def language_of(info: str) -> str:
     """The language that an info string names: `python3`, `{.python}`, `py title="x"`, `main.py` are all "python"."""
     label = _LABEL.match(info.strip().lower())
     word = label[1] if label else ""
-    return "python" if _PYTHON.fullmatch(word) and not _NOT_PYTHON.fullmatch(word) else "" if word == "code" else word
+    return "python" if _PYTHON.fullmatch(word) else "" if word == "code" else word
 
 
 def _label_end(info: str) -> int:
@@ -100,7 +122,20 @@ class Scanner:
         at = self.start
         while at < len(self.text):
             line = self._line(at)
-            block = self._fence(at, line) or self._tag(at, line)
+            thought = (
+                thinking_at(self.text, at, partial=self.partial)
+                if line.lstrip()[:1] in ("<", "[", "◁")
+                else None
+            )
+            if thought is not None:
+                at = thought
+                continue
+            block = (
+                self._quoted(at, line)
+                or self._fence(at, line)
+                or self._near_fence(at, line)
+                or self._tag(at, line)
+            )
             if block is not None:
                 found.append(block)
             at = block.stop if block is not None else at + len(line) + 1
@@ -136,8 +171,72 @@ class Scanner:
         body_stop, stop, closed = self._fence_end(body_start, fence, language, indent)
         return Block(start, stop, body_start, body_stop, language, closed=closed, indent=indent)
 
+    def _quoted(self, at: int, line: str) -> Block | None:
+        """A block in a block quote: it ends with its fence, or where the quote does."""
+        opening = _FENCE.fullmatch(line[_quote_end(line) :])
+        if not _quote_end(line) or opening is None or "`" in opening["info"]:
+            return None
+        body_start = stop = min(at + len(line) + 1, len(self.text))
+        indent, body_stop, closed = len(opening["indent"]), body_start, False
+        while stop < len(self.text) and not closed:
+            line = self._line(stop)
+            if (self.partial and stop + len(line) == len(self.text)) or not (mark := _quote_end(line)):
+                break
+            closed = line[mark:].strip() == opening["fence"]
+            body_stop = body_stop if closed else stop + len(line)
+            stop = min(stop + len(line) + 1, len(self.text))
+        language = language_of(opening["info"])
+        return Block(
+            at, stop, body_start, max(body_start, body_stop), language, closed, indent=indent, quoted=True
+        )
+
+    def _near_fence(self, at: int, line: str) -> Block | None:
+        opening = _NEAR_FENCE.match(line)
+        if opening is None or self.patience <= 0:
+            return None
+        body_start = min(at + len(line) + 1, len(self.text))
+        closing = re.compile(rf"^[ \t]*(?:{re.escape(opening['fence'])}|```)[ \t]*$", re.MULTILINE)
+        ends = [
+            (max(body_start, m.start() - 1), min(m.end() + 1, len(self.text)), True)
+            for m in closing.finditer(self.text, body_start)
+        ]
+        if self.partial or not ends:
+            return (
+                None
+                if self.partial
+                else Block(at, len(self.text), body_start, len(self.text), "python", False)
+            )
+        self.patience -= 1
+        whole = (end for end in ends[:8] if parse(self.text[body_start : end[0]]) is not None)
+        body_stop, stop, closed = next(whole, ends[0])
+        return Block(at, stop, body_start, body_stop, "python", closed)
+
+    def _magic_end(self, start: int, fence: str) -> End | None:
+        """The end of a cell of another language: in it, fences with a label and those of a heredoc are its own."""
+        at, depth, heredoc = start, 0, ""
+        while at < len(self.text):
+            line = self._line(at)
+            mark = _FENCE.match(line)
+            if heredoc:
+                heredoc = "" if line.strip() == heredoc else heredoc
+            elif mark is None:
+                opening = _HEREDOC.search(line)
+                heredoc = opening[1] if opening else ""
+            elif mark["info"].strip():
+                depth += 1
+            elif depth:
+                depth -= 1
+            elif mark["fence"].startswith(fence) and not (self.partial and at + len(line) == len(self.text)):
+                return max(start, at - 1), min(at + len(line) + 1, len(self.text)), True
+            at += len(line) + 1
+        return None
+
     def _fence_end(self, start: int, fence: str, language: str, indent: int) -> End:
         python = language in ("python", "")
+        if python and self.patience > 0 and _CELL_MAGIC.match(self.text, start):
+            if end := self._magic_end(start, fence):
+                return end
+            self.patience -= 1
         at, quote = start, ""
         in_string: End | None = None
         loose: End | None = None  # a fence too short, or of the other kind
@@ -191,9 +290,9 @@ class Scanner:
             return None
         name = (opening["name"] or "python").lower()
         language = _TAG_LANGUAGES.get(name, "python")
-        label = re.search(r"lang(?:uage)?\W+([\w+#]+)", opening["attributes"] or "")
-        if label and language_of(label[1]) != "python":
-            language = label[1].lower()
+        label = re.search(r"(?:lang(?:uage)?|type)\W+(?:text/)?([\w+#]+)", opening["attributes"] or "")
+        if label and label[1] != "text":
+            language = language_of(label[1])
         body_start = at + opening.end()
         body_stop, stop, closed = self._tag_end(body_start, name)
         inline = name == "code" and "\n" not in self.text[body_start:body_stop]

@@ -11,14 +11,15 @@ from typing import Any
 
 from codeact.actions.python import is_code, parse
 
-_NAMES = ("name", "tool", "tool_name", "function", "action")
+_NAMES = ("name", "tool", "tool_name", "function", "action", "command")
 _ARGUMENTS = ("arguments", "args", "parameters", "params", "kwargs", "input", "action_input", "tool_input")
 _CODE = ("code", "source", "python", "python_code", "script")
 _THOUGHTS = {"thought", "thoughts", "thinking", "reasoning", "plan", "explanation", "language", "action"}
-_INTERPRETER = re.compile(
+INTERPRETER = re.compile(
     r"i?python\w*|jupyter\w*|(?:code_?)?interpreter|(?:run|exec|eval|execute)(?:_?(?:i?python|code|cell))*|code",
     re.IGNORECASE,
 )
+_TRAILING_COMMA = re.compile(r",(?=\s*[}\]][\s}\]]*\Z)")
 _OBJECT = re.compile(r"^[ \t]*(?=[{\[])", re.MULTILINE)
 # an object in prose is tried at each line that starts with one; nobody writes more calls than this
 _MOST_OBJECTS = 64
@@ -70,7 +71,7 @@ def _decoder() -> json.JSONDecoder:
 def _values(text: str) -> Iterator[Any]:
     """The JSON values (or the one Python dict) that make up `text`; none if there is anything else in it."""
     decoder = _decoder()
-    text = text.strip().strip("\ufeff")
+    text = _TRAILING_COMMA.sub("", text.strip().strip("\ufeff"))
     if text[:1] not in ("{", "["):
         return
     values: list[Any] = []
@@ -104,7 +105,11 @@ def _flat(value: Any) -> Iterator[Any]:
                 yield from _flat(each) if isinstance(each, dict) else (each,)
         case {"tool_calls": [*calls]} | {"actions": [{"name": str()}, *_] as calls}:
             yield from _flat(list(calls))
-        case {"function": {"name": str()} as call} | {"tool_call": {"name": str()} as call}:
+        case (
+            {"function": {"name": str()} as call}
+            | {"tool_call": {"name": str()} as call}
+            | {"function_call": {"name": str()} as call}
+        ):
             yield call
         case _:
             yield value
@@ -115,6 +120,8 @@ def _source(value: Any) -> str | None:
     if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
         return None
     name = next((value[key] for key in _NAMES if isinstance(value.get(key), str)), None)
+    if name is not None and name.lower() in ("final answer", "finalanswer"):
+        name = "final_answer"
     given = [value[key] for key in _ARGUMENTS if key in value]
     if "final_answer" in value and name in (None, "final_answer"):
         return f"final_answer({value['final_answer']!r})"
@@ -125,7 +132,7 @@ def _source(value: Any) -> str | None:
 
 
 def _call(name: str, arguments: Any) -> str | None:
-    if _INTERPRETER.fullmatch(name):
+    if INTERPRETER.fullmatch(name):
         code = _first_code(arguments) if isinstance(arguments, dict) else _text(arguments)
         if code is not None:
             return code

@@ -13,6 +13,7 @@ How the author is taken to have meant it:
 from __future__ import annotations
 
 import itertools
+import json
 import re
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -28,9 +29,12 @@ from codeact.actions.prose import (
     WITHIN_CODE,
     bare_answer,
     behind_thinking,
+    stated_answer,
+    tagged_answer,
     without_prose,
 )
 from codeact.actions.python import clean, is_bare_code, is_code, is_empty, is_literal_answer, parse
+from codeact.actions.tagged import find_tagged
 from codeact.types import Code, Finish, Reading
 
 HOW = "Write one block that starts with ```python and ends with ```, and end the task with final_answer(value) in it."
@@ -60,10 +64,14 @@ _DATA = {
     "log", "pytb", "traceback", "python-traceback", "tool_output", "tool_outputs", "tool_response", "result", "observation", "table", "none",
 }  # fmt: skip
 # labels that some models put on anything
-_PLAIN = {"text", "txt", "plaintext", "plain", "none"}
+_PLAIN = {
+    "text", "txt", "plaintext", "plain", "none", "repl", "exec", "run", "tool", "tool_call", "notebook", "cell", "action",
+    "script",
+}  # fmt: skip
 _MARKUP = {"markdown", "md", "latex", "tex", "math", "mermaid"}
 
 _NEWLINE = re.compile(r"\r\n?|\n")
+_LANGUAGE_LINE = re.compile(r"\A\s*python3?:?\n", re.IGNORECASE)
 Verdict = Literal["code", "call", "empty", "data", "other", "prose"]
 
 
@@ -127,7 +135,7 @@ class _Reader:
 
     @property
     def start(self) -> int | None:
-        return behind_thinking(self.text)
+        return behind_thinking(self.text, partial=self.partial)
 
     @property
     def _acted(self) -> bool:
@@ -140,11 +148,22 @@ class _Reader:
             return Reading(self.text.strip(), problem=ONLY_THOUGHTS)
         if calls := read_calls(self.text[start:]):
             self._add_calls(calls, start, len(self.text))
+        elif (decoded := _decoded(self.text[start:])) is not None:
+            return replace(_Reader(decoded).read(), end=None)
         else:
             self.weigh()
-        if not self.found and not self.passed:
+        if not self.found:
+            self._add_tagged(start)
+        if not self.found and all(each.verdict == "data" and not each.source for each in self.passed):
             self._read_unmarked(start)
         return self._reading(start)
+
+    def _add_tagged(self, start: int) -> None:
+        """Calls in the marks of a chat template or in ReAct's words; what is behind them was made up."""
+        calls, first, last = find_tagged(self.text[start:])
+        self._add_calls(calls, start + first, start + last)
+        if self.found and INVENTION.match(self.text, start + last):
+            self.end = start + last
 
     def weigh(self) -> None:
         """Goes through prose and blocks in order, up to where the model invents."""
@@ -167,7 +186,7 @@ class _Reader:
             ends.append(INVENTION.search(prose))
         cut = min((m.start() for m in ends if m), default=None)
         shown = prose if cut is None else prose[:cut]
-        if (answer := bare_answer(shown)) and not self.partial:
+        if (answer := bare_answer(shown) or tagged_answer(shown)) and not self.partial:
             source, first, last = answer
             self.answers.append(_Found(source, start + first, start + last, "code"))
             behind = None if acted else INVENTION.search(shown, last)
@@ -218,8 +237,8 @@ class _Reader:
         text = self.text[start : self.end]
         ends = [m.start() for m in (INVENTION.search(text), STRAY_END.search(text)) if m]
         for stop in sorted({len(text), *ends}):
-            source = clean(text[:stop].strip())
-            if is_bare_code(source):
+            source = clean(_LANGUAGE_LINE.sub("", text[:stop]).strip())
+            if is_bare_code(source) and not source.startswith(("- ", "+ ", "* ")):
                 self.found.append(_Found(source, start, start + stop, "code"))
                 self.answers.clear()
                 if stop < len(text) and INVENTION.match(text, stop):
@@ -233,6 +252,9 @@ class _Reader:
             self._add_calls(calls, start + first, start + last)
             if invented:
                 self.end = start + invented.start()
+        elif not self.answers and (answer := stated_answer(text)):
+            source, first, last = answer
+            self.answers.append(_Found(source, start + first, start + last, "code"))
 
     def _reading(self, start: int) -> Reading:
         sources = _distinct(self.found)
@@ -284,15 +306,31 @@ def _judge(block: Block, body: str) -> tuple[Verdict, str]:
     if python and not block.inline:
         return "empty" if is_empty(source) else "code", source
     if python or not block.language or block.language in _PLAIN:
-        source = re.sub(r"\A\s*python3?\n", "", source, flags=re.IGNORECASE)
+        source = _LANGUAGE_LINE.sub("", source)
         return ("code" if is_code(source) else "prose" if block.inline else "data"), source
     if inner != body:
         return "code", source
     return ("data" if block.language in _DATA else "other"), source
 
 
+def _decoded(text: str) -> str | None:
+    """A reply that was encoded once more, as a JSON string or with its line ends spelled out; None for any other."""
+    text = text.strip()
+    if text[:1] == text[-1:] == '"' and len(text) > 1:
+        try:
+            value = json.loads(text)
+        except ValueError:
+            return None
+        return value if isinstance(value, str) and re.search(r"[{`(]", value) else None
+    if "\n" not in text and re.match(r"```\w*\\n", text):
+        return text.replace("\\n", "\n").replace('\\"', '"')
+    return None
+
+
 def _unwrapped(body: str) -> str:
     """The code within a fence in a tag, or a tag in a fence."""
+    if body.lstrip().startswith("<![CDATA["):
+        return body.lstrip().removeprefix("<![CDATA[").rstrip().removesuffix("]]>").strip("\n")
     if parse(body) is not None or not re.search(r"^\s*(?:```|~~~|<)", body, re.MULTILINE):
         return body
     inner = [block for block in Scanner(body).blocks() if block.language in ("python", "")]

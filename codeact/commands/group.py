@@ -16,7 +16,13 @@ class Stopped(CodeActError):
 
 
 class Commands(click.Group):
-    """Raises UsageError for an unknown command, and Stopped."""
+    """Raises UsageError for a command that is unknown or missing, and Stopped."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not args:
+            known = ", ".join(self.list_commands(ctx))
+            raise UsageError(f"a command is missing; known are {known}; see `{ctx.command_path} --help`")
+        return super().parse_args(ctx, args)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -51,6 +51,8 @@ def show(run: str, as_list: bool) -> int:
     view = console.View(console.screen(sys.stdout), show_answer=True)
     for event in recorded.events_of(found):
         view(event)
+    if found[-1].get("type") != "run_ended":
+        view.say("no end is recorded: the run goes on, or was cut off")
     view.close()
     return 0
 
@@ -69,7 +71,7 @@ def find(run: str) -> Path:
 
 def summaries(folder: Path) -> Iterator[dict[str, Any]]:
     """For each run in `folder`: run, task, status, started (ISO 8601, UTC), model. A run without an end is `unfinished`."""
-    for path in folder.glob("*/run.jsonl"):
+    for path in _journals(folder):
         try:
             first, last = _ends(path)
         except OSError:
@@ -83,6 +85,16 @@ def summaries(folder: Path) -> Iterator[dict[str, Any]]:
                 "started": started.isoformat(timespec="seconds").replace("+00:00", "Z"),
                 "model": str(first.get("model", "")),
             }
+
+
+def _journals(folder: Path) -> list[Path]:
+    try:
+        return list(folder.glob("*/run.jsonl"))
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise UsageError(
+            f"{folder}: cannot be read: {reason}; check its permissions, or set CODEACT_HOME"
+        ) from None
 
 
 def _ends(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -69,6 +69,8 @@ def solve(invocation: Invocation, /, task: str, **flags: Any) -> int:
     settings = config.load(flags)
     invocation.json = settings.json
     invocation.debug = invocation.debug or settings.debug
+    if not any(map(data.reads_stdin, settings.data)):
+        return _solve(task, settings, Path())
     with tempfile.TemporaryDirectory(prefix="codeact-") as scratch:
         return _solve(task, settings, Path(scratch))
 
@@ -91,7 +93,7 @@ def _solve(task: str, settings: Settings, scratch: Path) -> int:
 
 def read_task(task: str, specs: Sequence[str]) -> str:
     """The text of a task that is given as itself, `@FILE` or `-`. Raises UsageError."""
-    if task == "-" and any(spec == "-" or spec.endswith("=-") for spec in specs):
+    if task == "-" and any(map(data.reads_stdin, specs)):
         raise UsageError("--data -: the task is read from standard input already; write the task as @FILE")
     if task == "-":
         text = _decoded("standard input", sys.stdin.buffer.read(TASK_BYTES + 1))
@@ -255,4 +257,13 @@ def _report(result: Result, settings: Settings) -> None:
     if settings.json:
         put(as_json(outcome(result)))
     elif result.status == "answered":
-        put(result.answer if isinstance(result.answer, str) else as_json(result.answer))
+        put(printed(result.answer))
+
+
+def printed(answer: Any) -> str:
+    """An answer as standard output gets it: text as it is, but for what a terminal would obey."""
+    from sandbox.text import clean
+
+    if not isinstance(answer, str):
+        return as_json(answer)
+    return clean(answer) if sys.stdout.isatty() else answer

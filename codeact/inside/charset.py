@@ -244,7 +244,9 @@ def _score_double(sample: bytes, name: str) -> float | None:
     if name in ("cp932", "euc_jp"):
         used = kana + wide + len(han) * (0.95 if kana * 8 >= len(han) else 0.7)
     elif name == "cp949":
-        used = hangul + wide + 0.3 * len(han)
+        # Japanese bytes also decode, to syllables that no Korean word has
+        usual = sum(0xB0 <= _lead(c, "euc_kr") <= 0xC8 for c in high if "가" <= c <= "힣")
+        used = usual + 0.5 * (hangul - usual) + wide + 0.3 * len(han)
     else:
         used = (
             wide

@@ -200,7 +200,7 @@ def _describe(entry: dict[str, Any], source: Source, rows: int) -> None:
     from . import documents, stores, workbooks  # most data is text, and needs none of them
 
     if kind in ("xlsx", "xls", "ods"):
-        if kind == "xls" or head.startswith(b"PK"):
+        if head.startswith((b"PK", *sources.WORKBOOKS)):
             workbooks.describe(entry, source, rows)
         else:
             texts.describe(entry, source, "unknown", rows)

@@ -120,6 +120,16 @@ def _keeping_codes(line: Line, option: str, tables: list[Any]) -> Line:
     return Line(f"{line.code[:-1]}, {option}={kinds})", line.imports)
 
 
+def _decimal_commas(page: str) -> bool:
+    """Whether numbers are written as in 1.234,5: pandas would take their commas for thousands marks."""
+    cells = re.findall(r">\s*([-+]?\d[\d.,]*)\s*<", page)
+    commas = sum(
+        bool(re.fullmatch(r"[-+]?(?:\d+,(?:\d{1,2}|\d{4,})|\d{1,3}(?:\.\d{3})+,\d+)", cell)) for cell in cells
+    )
+    points = sum(bool(re.fullmatch(r"[-+]?(?:\d+\.\d{1,2}|\d{1,3}(?:,\d{3})+\.\d+)", cell)) for cell in cells)
+    return commas > points
+
+
 def _local(name: str) -> str:
     return re.sub(r"\{[^}]*\}", "", name)
 
@@ -136,6 +146,8 @@ def describe_html(entry: dict[str, Any], source: Source, text: Text, rows: int) 
         try:
             names = {name for table in execute(line, "tables") for name in table.columns}
             texts = need("pandas").read_html(io.StringIO(text.content), converters=dict.fromkeys(names, str))
+            if _decimal_commas(text.content):
+                line = Line(f"{line.code[:-1]}, decimal=',', thousands='.')", line.imports)
             line = _keeping_codes(line, "converters", texts)
             tables = execute(line, "tables")
             entry["tables"] = [
@@ -148,7 +160,7 @@ def describe_html(entry: dict[str, Any], source: Source, text: Text, rows: int) 
                 entry["read"] = line.text().replace("; tables = ", "; df = ") + "[0]"
                 entry |= {key: value for key, value in entry.pop("tables")[0].items() if key != "name"}
             else:
-                entry["notes"].append(f"{len(tables)} tables in the page: df = tables[0] is the first")
+                entry["notes"].append(f"the page holds {len(tables)}: df = tables[0] is the first")
             return
         except (ValueError, ImportError) as error:
             entry["notes"].append(f"pandas.read_html fails: {reason(error)}")

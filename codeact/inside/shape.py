@@ -1,5 +1,6 @@
 """Where a table begins and ends: preamble, header rows, data, footer. Works on text records from any source."""
 
+import itertools
 from collections import Counter
 from dataclasses import dataclass, field
 
@@ -162,7 +163,14 @@ def _without_types(records: list[Record], full: list[int], width: int) -> Shape:
     below = {cell for at in full if at > best for cell in _stripped(records[at])[:60]}
     repeated = sum(cell in below for cell in row if cell)
     long = any(len(cell) > 80 for cell in row) and width > 1
-    sure = repeated == 0 and len(full) > 2 and not long and len(set(row)) == len(row)
+    body = [_stripped(records[at]) for at in full if at > best]
+    sure = (
+        repeated == 0
+        and len(full) > 2
+        and not long
+        and len(set(row)) == len(row)
+        and _stands_out(row, body[:_BODY])
+    )
     end = _footer(records, best + 1, {}, width)
     return Shape(
         [best],
@@ -172,6 +180,23 @@ def _without_types(records: list[Record], full: list[int], width: int) -> Shape:
         sure,
         [] if sure else ["all cells are text: whether this row is a header is a guess"],
     )
+
+
+def _stands_out(row: Record, body: list[Record]) -> bool:
+    """Whether in some column the first cell is not like those below it: written in another way, or they repeat."""
+    for at, cell in enumerate(row):
+        below = [record[at] for record in body if at < len(record) and record[at]]
+        if len(below) > 1 and (len(set(below)) * 2 <= len(below) or _form(cell) not in map(_form, below)):
+            return True
+    return False
+
+
+def _form(cell: str) -> str:
+    """How a cell is written: `Aa` for a capitalised word, `a_a`, `A0`, `Aa Aa`."""
+    signs = (
+        "0" if c.isdigit() else c if not c.isalpha() else "A" if c.isupper() else "a" for c in cell[:200]
+    )
+    return "".join(sign for sign, _ in itertools.groupby(signs))
 
 
 def _footer(records: list[Record], start: int, kinds: dict[int, str], width: int) -> int:

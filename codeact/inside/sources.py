@@ -31,6 +31,7 @@ _MAGIC = (
     ("image", b"II*\x00"),
     ("image", b"MM\x00*"),
 )
+WORKBOOKS = tuple(magic for kind, magic in _MAGIC if kind == "xls")
 BY_SUFFIX = {
     ".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".psv": "csv", ".json": "json", ".geojson": "json", ".jsonl": "jsonl",
     ".ndjson": "jsonl", ".xml": "xml", ".html": "html", ".htm": "html", ".txt": "txt", ".log": "txt", ".md": "txt",

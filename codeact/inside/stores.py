@@ -120,9 +120,13 @@ def describe_sqlite(entry: dict[str, Any], source: Source, rows: int) -> None:
     _finish(entry, line, len(names))
 
 
-def _table(connection: Any, name: str, kind: str, rows: int) -> dict[str, Any]:
-    quoted = '"' + name.replace('"', '""') + '"'
-    table: dict[str, Any] = {"name": name, "kind": kind}
+def _table(connection: Any, name: str, kind: str, rows: int, schema: str = "") -> dict[str, Any]:
+    quoted = _identifier(name, schema)
+    table: dict[str, Any] = {
+        "name": f"{schema}.{name}" if schema else name,
+        "kind": kind,
+        "identifier": quoted,
+    }
     try:
         table["rows"] = connection.execute(f"SELECT count(*) FROM {quoted}").fetchone()[0]  # noqa: S608 - quoted above
         cursor = connection.execute(f"SELECT * FROM {quoted} LIMIT {int(rows)}")  # noqa: S608 - quoted above
@@ -141,13 +145,12 @@ def _quoted(path: str) -> str:
     return path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
 
 
-def _select(table: str) -> str:
-    quoted = '"' + table.replace('"', '""') + '"'
-    return f"SELECT * FROM {quoted}"  # noqa: S608 - quoted above
+def _identifier(name: str, schema: str = "") -> str:
+    return ".".join('"' + part.replace('"', '""') + '"' for part in (schema, name) if part)
 
 
-def _reader(line: Line, table: str) -> Line:
-    query = _select(table)
+def _reader(line: Line, identifier: str) -> Line:
+    query = f"SELECT * FROM {identifier}"  # noqa: S608 - quoted by _identifier
     if "sqlite3" in line.imports:
         return Line(f"{line.code}; df = pd.read_sql({query!r}, con)", (*line.imports, "pandas"))
     return Line(f"{line.code}; df = con.execute({query!r}).df()", line.imports)
@@ -178,9 +181,10 @@ def _finish(entry: dict[str, Any], line: Line, count: int) -> None:
     if first is None or not has("pandas"):
         entry["read"], entry["read_verified"] = line.text(), _connects(line)
     for table in entry["tables"] if has("pandas") else []:
+        identifier = table.pop("identifier")
         if not table.get("columns"):
             continue
-        one = _reader(line, table["name"])
+        one = _reader(line, identifier)
         table["read"] = one.text()
         if (table.get("rows") or 0) * max(1, len(table["columns"])) > _READ_CELLS:
             table["notes"] = ["large: select and group in SQL, and read the result"]
@@ -205,8 +209,14 @@ def describe_duckdb(entry: dict[str, Any], source: Source, rows: int) -> None:
             "SELECT table_schema, table_name, table_type FROM information_schema.tables"
         ).fetchall()
         entry["tables"] = [
-            _table(connection, name, "view" if kind == "VIEW" else "table", rows)
-            for _, name, kind in names[:_TABLES]
+            _table(
+                connection,
+                name,
+                "view" if kind == "VIEW" else "table",
+                rows,
+                "" if schema == "main" else schema,
+            )
+            for schema, name, kind in names[:_TABLES]
         ]
         connection.close()
     except Missing as missing:

@@ -96,6 +96,8 @@ def describe_json(entry: dict[str, Any], source: Source, text: Text, rows: int) 
         entry["problem"] = "the JSON is nested too deeply to be parsed"
         return
     except ValueError as error:
+        if _describe_several(entry, source, text, rows):
+            return
         entry["problem"] = f"not valid JSON: {cut(str(error), 120)}"
         entry["first_lines"] = [cut(line, 120) for line in text.content.splitlines()[:3]]
         entry["read"] = _text_line(source, text).text()
@@ -112,6 +114,29 @@ def describe_json(entry: dict[str, Any], source: Source, text: Text, rows: int) 
     if records:
         _record_columns(entry, records)
     _check(entry, line, value)
+
+
+def _describe_several(entry: dict[str, Any], source: Source, text: Text, rows: int) -> bool:
+    """Objects one behind the other, each over any number of lines, with no list around them."""
+    records: list[Any] = []
+    decoder, content, at = json.JSONDecoder(), text.content.lstrip("\ufeff"), 0
+    try:
+        while (at := len(content) - len(content[at:].lstrip())) < len(content):
+            record, at = decoder.raw_decode(content, at)
+            records.append(record)
+    except (ValueError, RecursionError):
+        return False
+    opened, modules = opened_text(source, text.charset)
+    joined = f"'[' + re.sub(r'}}\\s*{{', '}},{{', {opened}.read()) + ']'"
+    line = Line(f"data = json.loads({joined})", (*modules, "json", "re"))
+    if len(records) < 2 or not all(isinstance(record, dict) for record in records):
+        return False
+    entry |= {"rows": len(records), "structure": sketch(records)}
+    entry["notes"].append("objects one behind the other, not a list: json.load does not read it")
+    _check(entry, line, records)
+    if entry["read_verified"] and not _offer_table(entry, line, "data", records, rows):
+        _record_columns(entry, records)
+    return True
 
 
 def _records(value: Any) -> tuple[str | None, list[Any]]:
@@ -227,6 +252,8 @@ def describe_lines(entry: dict[str, Any], source: Source, text: Text, rows: int)
             records.append(json.loads(line))
         except (ValueError, RecursionError) as error:
             bad.append((number, _json_reason(line, error)))
+    if text.whole and len(bad) > len(records) and _describe_several(entry, source, text, rows):
+        return
     entry |= {"rows": len(records) if text.whole else text.lines, "bad_lines": len(bad)}
     if not text.whole:
         entry["rows_exact"] = False

@@ -49,9 +49,11 @@ def describe(entry: dict[str, Any], source: Source, rows: int) -> None:
         return
     entry["sheets"] = []
     for name, cells, hidden in sheets[:_SHEETS]:
-        entry["sheets"].append(
-            _sheet(entry, source, name, cells, rows) | ({"hidden": True} if hidden else {})
-        )
+        sheet = _sheet(entry, source, name, cells, rows)
+        if hidden:
+            sheet["hidden"] = True
+            sheet["notes"].append("hidden in the workbook")
+        entry["sheets"].append(sheet)
     if len(sheets) > _SHEETS:
         entry["notes"].append(f"{len(sheets) - _SHEETS} more sheets are not described")
     spaced = [name for name, _, _ in sheets if name != name.strip()]
@@ -101,7 +103,7 @@ def _with_calamine(data: bytes) -> list[Sheet]:
         if "WorkSheet" not in str(meta.typ):
             continue
         cells = book.get_sheet_by_name(meta.name).to_python(skip_empty_area=False)
-        found.append((meta.name, _texts(cells), "Visible" not in str(meta.visible)))
+        found.append((meta.name, _texts(cells), not str(meta.visible).endswith("Visible")))
     return found
 
 
@@ -217,7 +219,7 @@ def _offer(sheet: dict[str, Any], entry: dict[str, Any], source: Source, table: 
         )
     elif found.header[-1]:
         chosen["skiprows"] = found.header[-1]
-    if found.end < len(table.records) and "header" not in chosen:
+    if found.end < len(table.records):
         chosen["nrows"] = table.rows
     if "header" not in chosen or "names" in chosen:
         found_options = options.written(options.of(table))
@@ -253,19 +255,24 @@ def _raw_notes(entry: dict[str, Any], data: bytes) -> None:
             if sum(member.file_size for member in archive.infolist()) > _UNPACKED:
                 entry["problem"] = "the workbook unpacks to over 512 MiB: not opened"
                 return
-            formulas = merged = 0
+            formulas = merged = errors = 0
             for member in archive.infolist():
                 if re.fullmatch(r"xl/worksheets/[^/]+\.xml", member.filename) and member.file_size < 16 * MIB:
                     with archive.open(member) as stream:
                         raw = read_up_to(stream, 16 * MIB)
                     formulas += len(re.findall(rb"<f[ >]", raw))
                     merged += raw.count(b"<mergeCell ")
+                    errors += raw.count(b' t="e"')
             pivots = sum("pivotCache/" in member.filename for member in archive.infolist())
     except (zipfile.BadZipFile, OSError, NotImplementedError, RuntimeError, ValueError) as error:
         entry["problem"] = f"the workbook is broken: {reason(error)}"
         return
     if formulas:
         entry["notes"].append(f"{formulas} cells are formulas: reading gives their last computed values")
+    if errors:
+        entry["notes"].append(
+            f"errors such as #N/A or #DIV/0! in {errors} of the cells: they are read as missing"
+        )
     if merged:
         entry["notes"].append(f"{merged} merged ranges: only the first cell of each holds the value")
     if pivots:

@@ -26,7 +26,8 @@ LONGEST_WAIT = 120.0
 
 _WORTH_ANOTHER = {408, 409, 429}
 _SECRET = re.compile(
-    r"\b(?:sk|pk|key|gsk|xai|hf)[-_][\w*.-]{6,}|\bBearer\s+\S+|\bAIza[\w-]{10,}", re.IGNORECASE
+    r"(?<=://)[^/\s@]+(?=@)|\b(?:sk|pk|key|gsk|xai|hf)[-_][\w*.-]{6,}|\bBearer\s+\S+|\bAIza[\w-]{10,}",
+    re.IGNORECASE,
 )
 _TOO_LONG = re.compile(r"context.?(?:length|size|window)|maximum context|too many tokens", re.IGNORECASE)
 _PASSING = re.compile(r"server|overload|rate_?limit|unavailable|timeout", re.IGNORECASE)
@@ -58,6 +59,13 @@ def shorten(text: str, key: str = "") -> str:
     return text if len(text) <= 300 else text[:299] + "…"
 
 
+def in_event(event: str, value: object) -> object:
+    """The error that an event of a stream tells of; None where it is a chunk."""
+    if isinstance(value, Mapping) and value.get("error"):
+        return value["error"]
+    return value if event == "error" else None
+
+
 def retry_after(headers: Mapping[str, str], now: float) -> float | None:
     """Seconds that `retry-after-ms` or `Retry-After` (seconds or an HTTP date) ask for; None without a usable one."""
     milliseconds = _number(headers.get("retry-after-ms"))
@@ -74,7 +82,7 @@ def retry_after(headers: Mapping[str, str], now: float) -> float | None:
 
 
 def _from_status(error: openai.APIStatusError, host: str, model: str, key: str) -> ModelError:
-    status, said = error.status_code, shorten(_said(error.body), key)
+    status, words = error.status_code, shorten(said(error.body), key)
     if status in (401, 403):
         return ModelAuthError(f"the key was refused by {host} ({status}): check OPENAI_API_KEY")
     if status == 404:
@@ -82,16 +90,16 @@ def _from_status(error: openai.APIStatusError, host: str, model: str, key: str) 
             f"{host} knows no model {model!r} at this address (404): check --model and --base-url"
         )
     if error.code == "insufficient_quota":
-        return ModelRefused(f"{host} refused: the account's quota is used up. {said}")
+        return ModelRefused(f"{host} refused: the account's quota is used up. {words}")
     if status in _WORTH_ANOTHER or status >= 500:
         return _transient(
-            error, f"{host} answered {status} ({_phrase(status)})" + (f": {said}" if said else "")
+            error, f"{host} answered {status} ({_phrase(status)})" + (f": {words}" if words else "")
         )
-    if _TOO_LONG.search(f"{error.code} {error.type} {said}"):
+    if _TOO_LONG.search(f"{error.code} {error.type} {words}"):
         return ModelRefused(
-            f"the conversation is longer than the context of {model!r}: give a shorter task or less output. {host}: {said}"
+            f"the conversation is longer than the context of {model!r}: give a shorter task or less output. {host}: {words}"
         )
-    return ModelRefused(f"{host} refused the request ({status}): {said or _phrase(status)}")
+    return ModelRefused(f"{host} refused the request ({status}): {words or _phrase(status)}")
 
 
 def _transient(error: openai.APIStatusError, message: str) -> ModelError:
@@ -116,22 +124,22 @@ def _from_connection(error: openai.APIConnectionError, host: str) -> ModelError:
 
 def _from_stream(error: openai.APIError, host: str, key: str) -> ModelError:
     """For an error that came as an event of a stream which had begun well."""
-    said = shorten(error.message, key)
+    words = shorten(error.message, key)
     status = _number(error.code)
     if (status is not None and (status in _WORTH_ANOTHER or status >= 500)) or _PASSING.search(
         f"{error.type}"
     ):
-        return Transient(f"{host} broke the reply off: {said}")
+        return Transient(f"{host} broke the reply off: {words}")
     if isinstance(error, openai.APIResponseValidationError):
-        return ModelBadReply(f"{host} does not answer with a chat completion: {said}")
-    return ModelRefused(f"{host} broke the reply off: {said}")
+        return ModelBadReply(f"{host} does not answer with a chat completion: {words}")
+    return ModelRefused(f"{host} broke the reply off: {words}")
 
 
-def _said(body: Any) -> str:
+def said(body: Any) -> str:
     """The endpoint's own message: `{"error": {"message"}}`, `{"error": "..."}`, `{"detail": ...}`, or short plain text."""
     if isinstance(body, Mapping):
         inner = body.get("message") or body.get("error") or body.get("detail") or body
-        return _said(inner) if isinstance(inner, Mapping) and inner is not body else str(inner)
+        return said(inner) if isinstance(inner, Mapping) and inner is not body else str(inner)
     text = str(body or "")
     return "" if "<html" in text.lower() else text
 

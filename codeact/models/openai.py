@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 from urllib.parse import urlsplit
 
+import httpx2
 import openai
 
 from codeact.errors import ModelAuthError, ModelBadReply, ModelError, UsageError
-from codeact.models import faults, wire
+from codeact.models import faults, sse, wire
 from codeact.models.retry import Transient
 from codeact.types import Delta, Reply, Request
 
@@ -28,10 +28,11 @@ _SEEING = re.compile(
 )
 _OPTIONAL = ("stream_options", "max_tokens", "max_completion_tokens", "temperature", "seed", "stop")
 _UNSUPPORTED = re.compile(
-    r"unsupported|not supported|not support|unrecogni[sz]ed|unknown|unexpected|not permitted|not allowed|extra inputs",
+    r"unsupported|not supported|not support|unrecogni[sz]ed|unknown|unexpected|not permitted|not allowed|extra inputs"
+    r"|invalid (?:parameter|argument|field)|must be",
     re.IGNORECASE,
 )
-_LARGEST_PLAIN_ANSWER = 8 * 1024 * 1024
+_LOOKED_AT = 64
 
 
 _SMALL = re.compile(r"(?<![\d.x])([0-3](\.\d+)?b|\d{2,3}m)\b", re.IGNORECASE)
@@ -88,7 +89,10 @@ class OpenAIModel:
         stream = self._open(wire.body(self.name, request, self.sees))
         try:
             for chunk in self._chunks(stream):
-                yield from assembly.add(chunk)
+                if chunk is sse.DONE:
+                    assembly.done()
+                else:
+                    yield from assembly.add(chunk)
         except openai.APIError as error:
             raise self._fault(error) from error
         except ModelBadReply as error:
@@ -151,28 +155,29 @@ class OpenAIModel:
                 raise self._fault(error) from error
 
     def _chunks(self, stream: openai.Stream[object]) -> Iterator[object]:
-        kind = stream.response.headers.get("content-type", "").partition(";")[0].strip().lower()
+        """The chunks, or the one answer of an endpoint that does not stream; `sse.DONE` where it says that this is all."""
         try:
-            if kind == "application/json":
-                yield self._whole(stream)
-            elif kind == "text/html":
-                raise ModelBadReply("a web page came back")
-            else:
-                yield from stream
-        except (ValueError, RecursionError) as error:  # not JSON, or not UTF-8
+            for event, value in sse.read(self._bytes(stream)):
+                error = faults.in_event(event, value)
+                if error is not None:
+                    raise openai.APIError(faults.said(error), stream.response.request, body=error)
+                yield value
+        except (ValueError, RecursionError) as error:
             raise ModelBadReply(f"an event is not JSON ({error})") from error
 
-    def _whole(self, stream: openai.Stream[object]) -> object:
-        """The one JSON document of an endpoint that does not stream."""
-        content = bytearray()
-        for piece in stream.response.iter_bytes():
-            content += piece
-            if len(content) > _LARGEST_PLAIN_ANSWER:
-                raise ModelBadReply("the answer is larger than 8 MiB")
-        answer = json.loads(content)
-        if not isinstance(answer, dict) or not answer.get("choices"):
-            raise ModelBadReply(f"the answer has no choices: {content[:200].decode(errors='replace')}")
-        return answer
+    def _bytes(self, stream: openai.Stream[object]) -> Iterator[bytes]:
+        start = b""
+        try:
+            for piece in stream.response.iter_bytes():
+                if len(start) < _LOOKED_AT:
+                    start += piece
+                    if start.lstrip()[:1] == b"<":
+                        raise ModelBadReply("a web page came back")
+                yield piece
+        except httpx2.TimeoutException as error:
+            raise openai.APITimeoutError(stream.response.request) from error
+        except httpx2.HTTPError as error:
+            raise openai.APIConnectionError(request=stream.response.request) from error
 
     def _cut(self, stream: openai.Stream[object], assembly: wire.Assembly) -> ModelError:
         """The stream ended before its last chunk: a connection that broke, unless it never was a stream of chunks."""
@@ -191,12 +196,16 @@ class OpenAIModel:
 
 
 def _checked(base_url: str) -> str:
-    parts = urlsplit(base_url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    try:
+        parts = urlsplit(base_url)
+        right = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # brackets that do not close, a port that is none
+        right = False
+    if not right:
         raise UsageError(
             f"{base_url!r} is not the address of an endpoint: write for example http://localhost:8000/v1"
         )
-    return base_url
+    return re.sub(r"/chat/completions/?$", "", base_url)
 
 
 def _unsupported(error: openai.APIStatusError, body: dict[str, Any]) -> str | None:

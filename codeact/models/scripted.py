@@ -41,10 +41,10 @@ class ScriptedModel:
         Raises UsageError that names the file and the line.
         """
         try:
-            lines = path.read_text(encoding="utf-8").split("\n")
+            lines = path.read_text(encoding="utf-8-sig").split("\n")
         except (OSError, UnicodeDecodeError) as error:
             raise UsageError(
-                f"cannot read the script {path}: {getattr(error, 'strerror', None) or error}"
+                f"cannot read the script {path}: {getattr(error, 'strerror', None) or error}; check the path"
             ) from error
         numbered = ((number, line) for number, line in enumerate(lines, 1) if line.strip())
         return cls([_reply(line, f"{path}:{number}") for number, line in numbered], f"scripted:{path}", sees)

@@ -13,12 +13,9 @@ CHARACTERS_PER_TOKEN = 4
 """What an estimate takes a token to be, where an endpoint does not count: close for English and code."""
 
 _FINISH: Mapping[str, Finish] = {
-    "stop": "stop",
-    "eos": "stop",
-    "end_turn": "stop",
-    "length": "length",
-    "max_tokens": "length",
-    "content_filter": "content_filter",
+    **dict.fromkeys(("stop", "eos", "eos_token", "stop_sequence", "end_turn", "completed"), "stop"),
+    **dict.fromkeys(("length", "max_tokens", "max_length"), "length"),
+    **dict.fromkeys(("content_filter", "safety"), "content_filter"),
     "tool_calls": "tool_calls",
     "function_call": "tool_calls",
 }
@@ -66,7 +63,14 @@ class Assembly:
         self.usage = _usage(data.get("usage")) or self.usage
         for choice in _list(data.get("choices", []), "choices"):
             self.choices += 1
-            yield from self._choice(_mapping(choice, "a choice"))
+            choice = _mapping(choice, "a choice")
+            if not choice.get("index"):  # others were not asked for
+                yield from self._choice(choice)
+
+    def done(self) -> None:
+        """The endpoint said that this is all: a reply for which it gave no reason to end has come to its end."""
+        if self.choices and self.finish is None:
+            self.finish = "stop"
 
     def reply(self, request: Request, model: str) -> Reply:
         """The whole reply; call it only once `finish` is known."""
@@ -87,13 +91,13 @@ class Assembly:
             self.reasoning.append(thought)
             yield Delta(thought, "reasoning")
         for name in ("content", "refusal"):
-            piece = _string(delta.get(name), name)
+            piece = _string(_joined(delta.get(name)), name)
             if piece:
                 self.text.append(piece)
                 yield Delta(piece)
         for position, call in enumerate(_list(delta.get("tool_calls"), "tool_calls")):
             self._call(_mapping(call, "a tool call"), position)
-        if choice.get("finish_reason") is not None:
+        if choice.get("finish_reason") not in (None, ""):
             self.finish = _finish(choice["finish_reason"])
 
     def _call(self, piece: Mapping[str, Any], position: int) -> None:
@@ -135,7 +139,7 @@ def _usage(counted: object) -> Usage | None:
 
 
 def _finish(reason: object) -> Finish:
-    finish = _FINISH.get(str(reason))
+    finish = _FINISH.get(str(reason).lower())
     if finish is None:
         raise ModelBadReply(f"the reply ended with the unknown finish_reason {reason!r:.60}")
     return finish
@@ -153,6 +157,13 @@ def _list(value: object, what: str) -> list[Any]:
     if not isinstance(value, list):
         raise ModelBadReply(f"{what} is {value!r:.60}, not a list")
     return value
+
+
+def _joined(content: object) -> object:
+    """Content that came in parts, as their text; what the parts think is left out."""
+    if isinstance(content, list) and all(isinstance(part, Mapping) for part in content):
+        return "".join(str(part["text"]) for part in content if isinstance(part.get("text"), str))
+    return content
 
 
 def _string(value: object, what: str) -> str:

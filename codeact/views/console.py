@@ -203,15 +203,19 @@ class View:
             case Stream():
                 self._text(output.text, "dim" if output.name == "stderr" else "")
             case Rich():
-                self._screen.end()
+                self._end_line()
                 self._text(_summary(output) + "\n", "cyan" if output.kind == "result" else "")
             case CellError():
-                self._screen.end()
+                self._end_line()
                 self._text((output.traceback.rstrip() or str(output)) + "\n", "red")
             case Dropped():
                 self.say(f"{output.bytes:,} bytes of output were dropped: {output.reason}")
             case Notice():
                 self.say(output.text)
+
+    def _end_line(self) -> None:
+        self._screen.end()
+        self._clip.end_line()
 
     def _text(self, text: str, style: str) -> None:
         if shown := self._clip.feed(clean(text)):

@@ -89,6 +89,11 @@ class Clip:
             self._tail = (self._tail + hidden)[-TAIL_CHARACTERS:]
         return shown
 
+    def end_line(self) -> None:
+        """What follows begins on a line of its own, also where it is hidden."""
+        if self._tail and not self._tail.endswith("\n"):
+            self._tail += "\n"
+
     def rest(self) -> str:
         """How much was left out, and the tail; empty where all was shown."""
         if not self._hidden_characters:

@@ -98,8 +98,12 @@ class DockerBackend:
                 raise ImageNotFound(f"image {self._image} is not there: run `codeact image build`") from error
             raise StartError(f"the container did not start: {_explained(error)}") from error
         except FAILURES as error:
+            if isinstance(error, APIError) and error.is_client_error() and not self._made:
+                self._asked = False  # the engine was heard out, and made none
             self.stop()
-            raise StartError(f"the container did not start: {_explained(error)}") from error
+            raise StartError(
+                f"the container did not start: {_explained(error)}; change what it names, or see `codeact doctor`"
+            ) from error
 
     def connect(self) -> ByteStream:
         # -P: the working folder is the agent's, and no file in it may pass for a module of ours

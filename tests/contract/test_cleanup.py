@@ -53,7 +53,10 @@ def test_a_start_that_fails_leaves_nothing(engine: docker.DockerClient, tmp_path
         box.start()
     assert containers(engine, "test-start") == []
     box = Sandbox(image="minimal", label="test-start", limits=Limits(memory="8m"))
-    with pytest.raises(StartError):
+    with pytest.raises(
+        StartError,
+        match=r"raise the limit that is too low \(8 MiB of memory, 256 processes, 512 MiB of disk\)",
+    ):
         box.start()
     assert containers(engine, "test-start") == []
 

@@ -42,6 +42,15 @@ def test_a_name_that_is_not_utf8(box: Sandbox, tmp_path: Path) -> None:
     assert box.read(f"odd/{file.path}") == b"content"
 
 
+def test_an_input_that_is_larger_than_the_disk(tmp_path: Path) -> None:
+    source = tmp_path / "large.bin"
+    source.write_bytes(bytes(3_000_000))
+    source.chmod(0o600)  # sent, not mounted
+    box = Sandbox(image="minimal", inputs={"large.bin": source}, limits=Limits(disk="2m"))
+    with pytest.raises(FileError, match=rf"{source}: was not sent .* raise its limit \(2 MiB\)"):
+        box.start()
+
+
 def test_the_agent_can_change_what_was_put_in_its_workspace_and_not_the_inputs(box: Sandbox) -> None:
     box.write("mine.txt", "a")
     box.write("data/input.txt", "b")

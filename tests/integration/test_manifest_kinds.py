@@ -70,6 +70,16 @@ def zipped(members: dict[str, bytes]) -> bytes:
         ("a.zip", zipped({"b.csv": b"id,x\n1,2\n3,4\n"}), {"kind": "zip", "members_count": 1}),
         ("a.csv", b'[{"a": 1}, {"a": 2}]', {"kind": "json", "rows": 2}),
         ("a.json", b'{"a": 1}\n{"a": 2}\n', {"kind": "jsonl", "rows": 2}),
+        ("a.json", b'{"a": "x} {"}{"a": "y"}{"a": "z"}', {"kind": "json", "rows": 3, "read_verified": False}),
+        ("a.json", b'{"a": 1}{"a": 2}{"a": 3}', {"kind": "json", "rows": 3}),
+        ("a.jsonl", b'{\n  "a": 1\n}\n{\n  "a": 2\n}\n', {"kind": "jsonl", "rows": 2}),
+        ("a.xls", b"<table><tr><th>a</th></tr><tr><td>1</td></tr></table>", {"kind": "html", "rows": 1}),
+        ("a.xls", b"a\tb\n1\t2\n3\t4\n", {"separator": "\t", "rows": 2}),
+        (
+            "a.csv",
+            "都市,商品,価格\n東京,りんご,100\n大阪,みかん,80\n名古屋,ぶどう,300\n".encode("cp932"),
+            {"encoding": "cp932"},
+        ),
         (
             "a.xml",
             b'<?xml version="1.0"?><c><b i="1"/><b i="2"/></c>',
@@ -82,8 +92,8 @@ def zipped(members: dict[str, bytes]) -> bytes:
 def test_other_kinds(guest: Guest, name: str, content: bytes, expected: dict[str, Any]) -> None:
     guest.box.write(f"made/{name}", content)
     entry = one(guest.describe(f"made/{name}"))
+    expected = {"read_verified": True} | expected
     assert {key: entry.get(key) for key in expected} == expected
-    assert entry["read_verified"] is True
 
 
 @pytest.mark.parametrize(
@@ -288,6 +298,46 @@ def test_codes_with_leading_zeros_stay_text_in_pages_and_xml(guest: Guest) -> No
     )
     for entry in guest.describe("made/a.xml", "made/a.html")["files"]:
         assert guest.evaluate(f"{entry['read']}\nanswer = df['id'].tolist()") == ["007", "008"]
+
+
+def test_numbers_with_decimal_commas_in_pages_are_read_as_such(guest: Guest) -> None:
+    rows = "<tr><th>a</th><th>b</th></tr><tr><td>6,5</td><td>1.234,50</td></tr>"
+    guest.box.write("made/a.html", f"<table>{rows}</table>")
+    entry = one(guest.describe("made/a.html"))
+    assert guest.evaluate(f"{entry['read']}\nanswer = df.iloc[0].tolist()") == [6.5, 1234.5]
+
+
+def test_a_workbook_with_merged_headers_a_total_and_errors(guest: Guest) -> None:
+    made = """
+import openpyxl
+book = openpyxl.Workbook()
+sheet = book.active
+for row in ["Report"], [], ["Region", "2023", None, "2024", None], [None, "Q1", "Q2", "Q1", "Q2"], \\
+        ["N", 1, 2, 3, 4], ["S", 5, 6, 7, 8], ["E", 9, 10, 11, "#N/A"], ["Total", None, None, None, None]:
+    sheet.append(row)
+sheet.merge_cells("B3:C3")
+hidden = book.create_sheet("old")
+hidden.sheet_state = "hidden"
+hidden.append(["a"])
+hidden.append([1])
+book.save("made/a.xlsx")
+answer = None
+"""
+    guest.evaluate(made)
+    entry = one(guest.describe("made/a.xlsx"))
+    assert any("in 1 of the cells" in note for note in entry["notes"])
+    table, old = entry["sheets"]
+    assert (table["rows"], table["read_verified"]) == (3, True)
+    assert old["notes"] == ["hidden in the workbook"]
+
+
+def test_tables_of_duckdb_are_found_in_their_schema(guest: Guest) -> None:
+    guest.evaluate(
+        "import duckdb; c = duckdb.connect('made/a.duckdb'); c.execute('create schema s; create table s.t as select 5 x'); "
+        "c.close(); answer = None"
+    )
+    table = one(guest.describe("made/a.duckdb"))["tables"][0]
+    assert (table["name"], table["rows"], table["read_verified"]) == ("s.t", 1, True)
 
 
 def test_a_database_is_described_by_its_tables(guest: Guest, tmp_path: Path) -> None:

@@ -33,7 +33,8 @@ def fenced(source: str, info: str = "python") -> str:
     "info",
     ["python", "py", "python3", "Python", "PYTHON", "{python}", "{.python}", "{.python .numberLines}", "ipython", "ipython3",
      'python title="x.py"', "python linenums", "python:main.py", "main.py", "tool_code", "jupyter", " python ", "py3",
-     "{python, echo=FALSE}", "python3.11", "", "code"],
+     "{python, echo=FALSE}", "python3.11", "", "code", "run-python", "python_interpreter", "PythonCode", "python-code", "py3k",
+     "repl", "exec", "{code-cell} python", "python (run)"],
 )  # fmt: skip
 def test_info_strings_that_mean_python(info: str) -> None:
     assert sources(fenced("x = 1\nprint(x)", info)) == ["x = 1\nprint(x)"]
@@ -82,6 +83,28 @@ AS_MEANT = {
     "mark behind the closing fence": (f"Code:\n```py\n{ONE}\n```<end_code>\n", [ONE]),
     "example quoted in markdown": (f"So:\n````markdown\n# Use\n```python\n{ONE}\n```\n````\n", []),
     "stray closing fence": (f"{ONE}\n```", [ONE]),
+    "ends in the closing fence": (f"```python\n{ONE}\n``", [ONE]),
+    "in a block quote": ("> I look:\n>\n> ```python\n> if x:\n>     y()\n> ```\n\nDone", ["if x:\n    y()"]),
+    **{
+        f"{mark} for a fence": (f"I look.\n{mark}python\n{ONE}\n{mark}\nDone.", [ONE])
+        for mark in ("'''", '"""', "``", "`", "´´´")
+    },
+    "a docstring within such": (
+        "'''python\ndef f():\n    '''\n    Adds.\n    '''\nf()\n'''",
+        ["def f():\n    '''\n    Adds.\n    '''\nf()"],
+    ),
+    "stray fence behind bare code": (f"{ONE}\n```\nThis prints.", [ONE]),
+    "encoded as one line": ("```python\\nx = 1\\nprint(x)\\n```", [ONE]),
+    # cells of another language
+    "fenced code in a file that is written": (
+        fenced("%%writefile a.md\n# T\n```python\nprint(1)\n```\nEnd"),
+        ["%%writefile a.md\n# T\n```python\nprint(1)\n```\nEnd"],
+    ),
+    "fence in a heredoc": (
+        fenced("%%bash\ncat > a.md <<'EOT'\n```\nls\n```\nEOT\ncat a.md"),
+        ["%%bash\ncat > a.md <<'EOT'\n```\nls\n```\nEOT\ncat a.md"],
+    ),
+    "cell of bash closed like an opening": ("```python\n%%bash\nls\n```python\nThis lists.", ["%%bash\nls"]),
     # fences that are not the end
     "fence in a docstring": (
         fenced('def f():\n    """\n    ```\n    f()\n    ```\n    """\nf()'),
@@ -143,7 +166,42 @@ AS_MEANT = {
     "escaped": ("<code>\nif 1 &lt; 2:\n    print(&quot;a&quot;)\n</code>", ['if 1 < 2:\n    print("a")']),
     "escaped on purpose": ("<code>\nprint('&lt;')\n</code>", ["print('&lt;')"]),
     "python_tag": ("<|python_tag|>print(1)<|eom_id|>", ["print(1)"]),
+    **{
+        f"<{tag}>, unusual": (f"<{tag}>\n{ONE}\n</{tag}>", [ONE])
+        for tag in ("python_code", "code_block", "code_interpreter", "run", "action", "run_code")
+    },
+    "script": (f'<script type="text/python">\n{ONE}\n</script>', [ONE]),
+    "script of a page": ("<script>\nalert(1)\n</script>", []),
+    "character data": ("<code><![CDATA[\nprint(1 < 2)\n]]></code>", ["print(1 < 2)"]),
+    # what a chat template begins a reply with
+    **{
+        head: (f"{head}{fenced(ONE)}<|im_end|>", [ONE])
+        for head in (
+            "<|im_start|>assistant\n",
+            "<|start_header_id|>assistant<|end_header_id|>\n\n",
+            "<|assistant|>",
+            "<s> ",
+        )
+    },
+    "channels": (
+        f"<|channel|>analysis<|message|>I look<|end|><|start|>assistant<|channel|>final<|message|>{fenced(ONE)}",
+        [ONE],
+    ),
     # thinking
+    **{
+        f"thinking between {opening} {closing}": (
+            f"{opening}Hm\n{fenced('bad()')}\n{closing}\n{fenced(ONE)}",
+            [ONE],
+        )
+        for opening, closing in (
+            ("<reasoning>", "</reasoning>"),
+            ("<scratchpad>", "</scratchpad>"),
+            ("[THINK]", "[/THINK]"),
+            ("◁think▷", "◁/think▷"),
+            ("Well.\n<think>", "</think>"),
+        )
+    },
+    "reasoning never ends": (f"<reasoning>Hm\n{fenced(ONE)}", [ONE]),
     "thinking": (f"<think>\nMaybe\n```python\nbad()\n```\n</think>\n{fenced(ONE)}", [ONE]),
     "thinking, nothing between": (f"Maybe\n</think>{fenced(ONE)}", [ONE]),
     "thinking, template wrote the tag": (f"Maybe\n```python\nbad()\n```\n</think>\n{fenced(ONE)}", [ONE]),
@@ -191,6 +249,14 @@ AS_MEANT = {
     "zero-width space": (fenced("\u200bx = 1\nprint(x\u200b)"), [ONE]),
     "smart quotes": (fenced("print(“a”)"), ['print("a")']),
     "smart quotes meant": (fenced("print('“a”')"), ["print('“a”')"]),
+    "prompts without a space": (fenced(">>>x = 1\n>>>print(x)\n1"), [ONE]),
+    "prompts that wait": (fenced("In[1]: x = 1\nIn [*]: print(x)"), [ONE]),
+    "full-width signs": (fenced("print（1）"), ["print(1)"]),
+    "typographic minus": (fenced("print(5 − 3 – 1)"), ["print(5 - 3 - 1)"]),
+    "typographic minus meant": (fenced("print('5 − 3')"), ["print('5 − 3')"]),
+    "NUL": (fenced("print(1)\0"), ["print(1)"]),
+    "entities in a fence": (fenced("if 1 &lt; 2:\n    print(1)"), ["if 1 < 2:\n    print(1)"]),
+    "line numbers": (fenced("1 | x = 1\n2 | print(x)"), [ONE]),
     # the answer outside of blocks
     "bare answer": ("final_answer(42)", ["final_answer(42)"]),
     "bare answer, a word": ("final_answer(Yan)", ["final_answer(Yan)"]),
@@ -203,10 +269,21 @@ AS_MEANT = {
     "mentioned": ("I would call final_answer(x) if I knew x.", []),
     "mentioned at the start": ("`final_answer(x)` would end it, but I do not know x.", []),
     "of a name, behind code": (f"{fenced(ONE)}\n\nfinal_answer(x)", [ONE, "final_answer(x)"]),
+    "in a list, counted": ("- final_answer(42)", ["final_answer(42)"]),
+    "in a numbered list": ("1. final_answer(42)", ["final_answer(42)"]),
+    "in quotation marks": ('"final_answer(42)"', ["final_answer(42)"]),
+    "between dollar signs": ("$final_answer(42)$", ["final_answer(42)"]),
+    "returned": ("return final_answer(42)", ["final_answer(42)"]),
+    "underscore escaped": ("final\\_answer(5)", ["final_answer(5)"]),
+    "behind words": ("The total is 42, so I call final_answer(42).", ["final_answer(42)"]),
+    "in a tag": ("<final_answer>42</final_answer>", ["final_answer(42)"]),
+    "words in a tag": ("I know.\n<answer>\nNorth\n</answer>", ["final_answer('North')"]),
+    "boxed": ("The answer is \\boxed{42}.", []),
     # whole replies of code
     "bare code": ("import math\nx = math.pi\nprint(x)", ["import math\nx = math.pi\nprint(x)"]),
     "bare assignment": ("x = 5", ["x = 5"]),
     "bare code, then its output": (f"{ONE}\nObservation: 1", [ONE]),
+    "bare code below its language": (f"python\n{ONE}", [ONE]),
     "bare prompts": (">>> x = 1\n>>> print(x)\n1", [ONE]),
 }
 
@@ -259,6 +336,18 @@ JSON = {
     "call of an interpreter": (json.dumps({"name": "python", "arguments": {"code": ONE}}), [ONE]),
     "encoded twice": (json.dumps({"name": "execute", "arguments": json.dumps({"code": ONE})}), [ONE]),
     "code as input": (json.dumps({"action": "python_interpreter", "action_input": ONE}), [ONE]),
+    "encoded twice, all of it": (json.dumps(json.dumps({"code": ONE})), [ONE]),
+    "comma at the end": ('{"name": "python", "arguments": {"code": "print(1)",},}', ["print(1)"]),
+    "function_call": (json.dumps({"function_call": {"name": "python", "arguments": json.dumps({"code": ONE})}}), [ONE]),
+    "answer as LangChain has it": ('{"action": "Final Answer", "action_input": 42}', ["final_answer(42)"]),
+    "marked, as Mistral does": ('[TOOL_CALLS] [{"name": "python", "arguments": {"code": "print(1)"}}]', ["print(1)"]),
+    "marked with its name": ('[TOOL_CALLS]python[ARGS]{"code": "print(1)"}', ["print(1)"]),
+    "invoked": ('<invoke name="python">\n<parameter name="code">print(1)</parameter>\n</invoke>', ["print(1)"]),
+    "invoked, a tool": ('<invoke name="f"><parameter name="a">1</parameter><parameter name="b">x</parameter></invoke>', ["print(f(a=1, b='x'))"]),
+    "function in a tag": ("<tool_call>\n<function=python>\n<parameter=code>\nprint(1)\n</parameter>\n</function>\n</tool_call>", ["print(1)"]),
+    "ReAct": (f"Thought: I look.\nAction: python\nAction Input:\n{ONE}\nObservation: 1\nThought: I know.\nFinal Answer: 1", [ONE]),
+    "ReAct in JSON": ('Thought: go\nAction: search\nAction Input: {"query": "kettle"}', ["print(search(query='kettle'))"]),
+    "ReAct, an answer": ("Thought: I know.\nAction: final_answer\nAction Input: 42", ["final_answer(42)"]),
     "a tool that takes code": ('{"name": "postcode", "arguments": {"code": "E11"}}', ["print(postcode(code='E11'))"]),
     "data": ('{"region": "East", "total": 100}', []),
     "data with a code": ('{"code": "NL", "country": "Netherlands"}', []),
@@ -342,7 +431,11 @@ INVENTIONS = [
     "The output is 1", "The output of the code is: 1", "Output is '1'", "Result: 1", "Execution result: 1",
     "Expected output:\n1", "<observation>1</observation>", "<output>\n1", "```output\n1\n```", "```\n1\n```", "```text\n1\n```",
     "```console\n1\n```", "User: thanks", "Human: thanks", "<|im_start|>user\n1", "> Output: 1",
-    "Output (stdout):\n1", "Traceback (most recent call last):\n  x",
+    "Output (stdout):\n1", "Traceback (most recent call last):\n  x", "[Output]\n1", "[Observation] 1", "***Output:***\n1", "`Output:` 1",
+    "Output -> 1", "Output = 1", "=> 1", "Here's the output: 1", "Output of the code:\n1", "Execution logs:\n1", "(Output: 1)",
+    "After running the code, the output is:\n1", "The code printed 1", "KeyError: 'x'", "<code_output>1", "<results>1</results>",
+    "Tool: 1", "System: 1", "### User\n1", "Ausgabe: 1", "Salida:\n1", "Résultat : 1", "输出：\n1", "実行結果：1", "Вывод:\n1",
+    "<start_of_turn>user\n1", "[TOOL_RESULTS] 1", "<｜User｜>1", "<|tool_response|>1",
 ]  # fmt: skip
 AFTERWARDS = [
     "", "\n" + fenced("y = 2\nprint(y)"), "\nfinal_answer(y)", "\n<code>\nprint(2)\n</code>", '\n{"name": "f", "arguments": {}}',
@@ -365,7 +458,9 @@ def test_stops_where_the_model_invents(block: str, invention: str, behind: str) 
     [
         "This code first checks that it exists.", "The output of this code will be the number of primes.",
         "When you run this code, it will output the total.", "The region with the highest revenue is `North`.",
-        "The final answer is: `x`", "Thought: now I print it.", "- Output: a table", "This prints the result: one line.",
+        "The final answer is: `x`", "Thought: now I print it.", "Output format: a table.", "System requirements: none.",
+        "Then the output is written to a file.", "Ergebnis wird gespeichert.", "Output the total:", "Here is the second step:",
+        "Let me check the results:", "We get the rows:", "- Output: a table", "This prints the result: one line.",
     ],
 )  # fmt: skip
 def test_explaining_is_not_inventing(prose: str) -> None:

@@ -127,3 +127,8 @@ def test_words_are_an_answer_when_they_fit() -> None:
 def test_a_schema_that_is_none() -> None:
     with pytest.raises(UsageError, match="is not a JSON Schema"):
         AnswerCheck({"type": "integr"})
+
+
+def test_a_schema_that_refers_elsewhere_is_named() -> None:
+    with pytest.raises(UsageError, match=r"what is not in it: http://example\.com/x\.json"):
+        AnswerCheck({"$ref": "http://example.com/x.json"}).problem(1)

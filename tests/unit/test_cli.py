@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import pty
@@ -17,7 +18,7 @@ from typing import Any
 import pytest
 
 from codeact.commands import invocation
-from codeact.commands.solve import read_task
+from codeact.commands.solve import printed, read_task
 from codeact.errors import CodeActError, ModelAuthError, ModelUnreachable, UsageError
 from codeact.events import Error
 from codeact.types import Result, Usage
@@ -49,8 +50,10 @@ def here(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
+        ([], "a command is missing; known are doctor, "),
+        (["image"], "a command is missing; known are build, list, verify; see `codeact image --help`"),
         (["solv"], "'solv': no such command; did you mean solve?"),
-        (["xyzzy"], "'xyzzy': no such command; known are doctor, image, model, runs, show, solve"),
+        (["xyzzy"], "'xyzzy': no such command; known are doctor, gc, image, model, runs, show, solve"),
         (["--verson"], "--verson: no such option; did you mean --version?"),
         (["solve", "t", "--max-turn", "3"], "--max-turn: no such option; did you mean --max-turns?"),
         (["solve", "t", "--xyzzy"], "--xyzzy: no such option; known are "),
@@ -83,6 +86,10 @@ def here(tmp_path: Path) -> Path:
         (["solve", "t", "--model", "scripted:s.jsonl", "--output-schema", "wrong.json"], "the output schema is not a JSON Schema"),
         (["solve", "t", "--out", "a.csv"], "--out a.csv: is not a folder; name another"),
         (["solve", "t", "--out", "a.csv/o"], "--out a.csv/o: cannot be written: not a directory; name another folder"),
+        (["solve", "t", "--out", ""], "--out: is empty; leave it out, or give a value"),
+        (["solve", "t", "--max-turns", "9" * 5000], f"--max-turns: '{'9' * 60}' is not a whole number"),
+        (["solve", "t", "--model", "m", "--base-url", "http://[::1/v1"], "'http://[::1/v1' is not the address of an endpoint"),
+        (["solve", "t", "--model", "m", "--base-url", "http://h:99999/v1"], "'http://h:99999/v1' is not the address of an"),
         (["solve", "t", "--out", "/proc/o"], "--out /proc/o: cannot be written: "),
         (["solve", "t", "--model", "scripted:none.jsonl"], "cannot read the script none.jsonl: "),
         (["solve", "t", "--model", "a", "--model", "b"], "--model: is given more than once"),
@@ -269,6 +276,27 @@ def test_a_closed_stream_is_no_trouble(here: Path, descriptor: int) -> None:
 
 
 @pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["solve", "-"], "TASK: is empty; "),
+        (["solve", "t", "--data", "-"], "--data -: standard input is empty; "),
+    ],
+)
+def test_closed_standard_input_is_empty(here: Path, arguments: list[str], line: str) -> None:
+    done = subprocess.run(
+        [*COMMAND, *arguments],
+        cwd=here,
+        env=environment(here),
+        capture_output=True,
+        text=True,
+        preexec_fn=closed(0),
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"codeact: error: {line}")
+
+
+@pytest.mark.parametrize(
     ("arguments", "code"),
     [(["solve", "t", "--json", "--data", "none.csv"], 2), (["--help"], 1), (["runs", "--json"], 0)],
 )
@@ -414,6 +442,31 @@ def test_runs_are_listed_newest_first(kept: Path) -> None:
 def test_no_runs_are_an_empty_list(here: Path) -> None:
     assert json.loads(codeact("runs", "--json", folder=here).out) == []
     assert codeact("runs", folder=here).out == ""
+
+
+def test_a_folder_of_runs_that_may_not_be_read(kept: Path) -> None:
+    folder = kept / "codeact-home" / "runs"
+    folder.parent.chmod(0)
+    ended = codeact("runs", folder=kept, before=ORDINARY)
+    folder.parent.chmod(0o700)
+    if sys.version_info < (3, 13):  # since then, a pattern matches nothing in what cannot be read
+        assert (ended.code, ended.out) == (2, "")
+        assert ended.err.startswith(f"codeact: error: {folder}: cannot be read: permission denied; check its")
+
+
+def test_a_run_without_an_end_is_shown_as_such(kept: Path) -> None:
+    said = "no end is recorded: the run goes on, or was cut off"
+    assert codeact("show", "20260102-000000-bbbbbb", folder=kept).out.splitlines()[-1] == said
+    assert said not in codeact("show", "20260101-000000-aaaaaa", folder=kept).out
+
+
+def test_an_answer_is_printed_as_it_is_but_to_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = "a\tb\x1b]52;c;aGk=\x07\x1b[31m c"
+    monkeypatch.setattr(sys, "stdout", io.StringIO())
+    assert printed(answer) == answer
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    assert printed(answer) == "a\tb c"
+    assert printed(["\x1b[31m"]) == '["\\u001b[31m"]'
 
 
 def test_a_run_is_shown_by_id_folder_and_file(kept: Path) -> None:

@@ -309,6 +309,11 @@ def test_a_long_output_keeps_head_and_tail() -> None:
     assert told == f"... {hidden - len('line 990') * 10 - 9:,} characters not shown ..."
 
 
+def test_a_hidden_traceback_begins_on_a_line_of_its_own() -> None:
+    events_drawn = turn(1, "x", "y", (Stream("stdout", "spam" * 2000), CellError("E", "m", "Traceback: E")))
+    assert "spam\nTraceback: E\n" in plain(*events_drawn)
+
+
 def test_one_long_line_is_cut() -> None:
     clip = Clip()
     assert clip.feed("x" * 1_000_000) == "x" * 4000

@@ -164,6 +164,18 @@ def test_shape(records: list[list[str]], header: list[int], start: int, end: int
 
 
 @pytest.mark.parametrize(
+    ("records", "sure"),
+    [
+        ([["name", "city"], ["Ann", "Rome"], ["Bob", "Oslo"]], True),
+        ([["Ann", "Rome"], ["Bob", "Oslo"], ["Cy", "Bonn"]], False),
+        ([["Name", "City"], ["Ann", "Rome"], ["Bob", "Rome"], ["Cy", "Rome"]], True),
+    ],
+)
+def test_a_header_over_text_is_sure_where_it_stands_out(records: list[list[str]], sure: bool) -> None:
+    assert shape.find(records).sure is sure
+
+
+@pytest.mark.parametrize(
     ("value", "tag"),
     [
         ("12", "integer"), ("-3.5", "decimal"), ("1e5", "decimal"), ("007", "code"), ("0", "integer"), ("1,234,567", "thousands,"),

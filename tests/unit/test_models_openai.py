@@ -19,6 +19,7 @@ from codeact.errors import (
     ModelUnreachable,
     UsageError,
 )
+from codeact.models import sse
 from codeact.models.openai import OpenAIModel, sees_by_name
 from codeact.models.retry import Transient
 from codeact.types import Delta, Message, Reply, Request, Usage
@@ -453,3 +454,93 @@ def test_the_proxy_of_the_environment(gateway: Gateway, monkeypatch: pytest.Monk
     assert ask(OpenAIModel("m", base_url="http://model.invalid/v1")).text == "through the proxy"
     with pytest.raises(Transient, match=r"no connection to model\.invalid"):
         list(OpenAIModel("m", base_url="http://model.invalid/v1", proxies=False)(ASK))
+
+
+CHUNK = b'{"choices": [{"delta": {"content": "hi"}}]}'
+LAST = b'{"choices": [{"delta": {}, "finish_reason": "stop"}]}'
+WHOLE = b'{"choices": [{"message": {"content": "hi"}, "finish_reason": "stop"}]}'
+PARTS = b'{"choices": [{"delta": {"content": [{"type": "thinking"}, {"type": "text", "text": "hi"}]}}]}'
+
+
+@pytest.mark.parametrize(
+    ("kind", "sent"),
+    [
+        ("text/event-stream", b"data:" + CHUNK + b"\n\ndata:" + LAST + b"\n\ndata:[DONE]\n\n"),
+        ("text/event-stream", b": ping\n\ndata: " + CHUNK + b"\n\n:\n\ndata: " + LAST + b"\n\n"),
+        ("text/event-stream", b"data: " + CHUNK + b"\r\n\r\ndata: " + LAST + b"\r\n\r\ndata: [DONE]\r\n\r\n"),
+        ("text/event-stream", b"data: " + CHUNK + b"\r\rdata: " + LAST + b"\r\rdata: [DONE]\r\r"),
+        ("text/event-stream", b"event: message\nid: 1\nretry: 9\ndata: " + CHUNK + b"\n\ndata: " + LAST),
+        ("text/event-stream", b"data: " + CHUNK + b"\ndata: " + LAST + b"\ndata: [DONE]\n"),
+        ("text/event-stream", b"data: " + CHUNK + b"\n\ndata: [DONE]\n\n"),
+        ("text/event-stream", b"data: " + PARTS + b"\n\ndata: " + LAST + b"\n\n"),
+        ("text/event-stream", CHUNK + b"\n" + LAST + b"\n"),
+        ("text/event-stream", WHOLE),
+        ("text/plain", WHOLE),
+        ("", WHOLE.replace(b", ", b",\n").replace(b"}]}", b"}]\n}")),
+        ("application/json", b"data: " + CHUNK + b"\n\ndata: " + LAST + b"\n\n"),
+        ("text/html", b"data: " + CHUNK + b"\n\ndata: " + LAST + b"\n\n"),
+    ],
+)
+@pytest.mark.parametrize("size", [1, 7, 10_000])
+def test_streams_as_endpoints_write_them(gateway: Gateway, kind: str, sent: bytes, size: int) -> None:
+    pieces = [sent[at : at + size] for at in range(0, len(sent), size)]
+    gateway.add(Answer(pieces, headers={"Content-Type": kind}))
+    reply = ask(model(gateway))
+    assert (reply.text, reply.finish) == ("hi", "stop")
+
+
+@pytest.mark.parametrize(
+    ("said", "finish"), [("STOP", "stop"), ("eos_token", "stop"), ("MAX_TOKENS", "length"), ("SAFETY", "content_filter")]
+)  # fmt: skip
+def test_reasons_to_end_under_other_names(gateway: Gateway, said: str, finish: str) -> None:
+    gateway.add(events({"choices": [{"delta": {"content": "hi"}, "finish_reason": said}]}))
+    assert ask(model(gateway)).finish == finish
+
+
+def test_only_the_first_choice_counts(gateway: Gateway) -> None:
+    one, other = {"index": 0, "delta": {"content": "a"}}, {"index": 1, "delta": {"content": "b"}}
+    gateway.add(events({"choices": [one, other]}, {"choices": [{"delta": {}, "finish_reason": "stop"}]}))
+    assert ask(model(gateway)).text == "a"
+
+
+@pytest.mark.parametrize(
+    ("sent", "words"),
+    [
+        (b'event: error\ndata: {"message": "boom"}\n\n', "boom"),
+        (b'data: {"error": "out of memory"}\n\n', "out of memory"),
+    ],
+)
+def test_errors_in_a_stream_are_told(gateway: Gateway, sent: bytes, words: str) -> None:
+    gateway.add(Answer([b"data: " + CHUNK + b"\n\n", sent]))
+    with pytest.raises(ModelRefused, match=words):
+        list(model(gateway)(ASK))
+
+
+def test_a_json_answer_that_breaks_off_is_asked_for_again(gateway: Gateway) -> None:
+    gateway.add(Answer([WHOLE[:20]], headers={"Content-Type": "application/json"}, cut=True))
+    with pytest.raises(Transient):
+        list(model(gateway)(ASK))
+
+
+def test_passwords_in_addresses_are_not_shown(gateway: Gateway) -> None:
+    gateway.add(fails(400, "no route to http://bob:hunter2@inner/v1"))
+    with pytest.raises(ModelRefused) as caught:
+        list(model(gateway)(ASK))
+    assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize("end", ["", "/", "/chat/completions", "/chat/completions/"])
+def test_the_address_may_have_its_path_or_not(gateway: Gateway, end: str) -> None:
+    gateway.add(says("ok"))
+    list(OpenAIModel("some-model", base_url=gateway.url + end)(ASK))
+    assert gateway.requests[0].path == "/v1/chat/completions"
+
+
+def test_an_end_within_an_event_is_a_broken_connection_and_not_nonsense() -> None:
+    whole = b'data: {"a": 1}\n\ndata: {"b": 2}\n\n'
+    assert [value for _, value in sse.read([whole])] == [{"a": 1}, {"b": 2}]
+    for end in range(16, len(whole) - 4):
+        assert next(iter(sse.read([whole[:end]])))[1] == {"a": 1}
+        assert [value for _, value in sse.read([whole[:end]])] == [{"a": 1}]
+    with pytest.raises(ValueError, match="nonsense"):
+        list(sse.read([b"nonsense"]))

@@ -162,3 +162,9 @@ def test_runs_that_cannot_be_replayed(journal: Path) -> None:
     script(journal, '{"type": "run_started"}')
     with pytest.raises(UsageError, match="holds no reply"):
         ReplayModel("r-1")
+
+
+def test_a_script_may_have_a_byte_order_mark_and_windows_line_ends(tmp_path: Path) -> None:
+    path = tmp_path / "script.jsonl"
+    path.write_bytes('\ufeff{"content": "a"}\r\n\r\n{"content": "b"}\r\n'.encode())
+    assert [reply.text for reply in ScriptedModel.from_file(path)._replies] == ["a", "b"]

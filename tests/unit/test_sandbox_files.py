@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from sandbox.errors import FileError
+from sandbox.files import check_input_name
 from sandbox.guest.files import Files
 
 
@@ -153,3 +155,18 @@ def test_a_listing_of_deep_folders_ends(files: Files, root: Path) -> None:
     assert answer is not None
     assert len(json.loads(answer[1])) == 41
     subprocess.run(["rm", "-rf", str(root / "d")], check=True)
+
+
+@pytest.mark.parametrize(
+    "name", ["", ".", "..", "../a.csv", "a/../b.csv", "/a.csv", "a//b.csv", "a\0b", "x" * 256, "漢" * 86]
+)
+def test_inputs_have_names_below_their_folder(name: str) -> None:
+    with pytest.raises(FileError):
+        check_input_name(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["a.csv", ".hidden", "a/b.csv", "..a", "ü 漢.csv", "-rf", "x" * 255, "\udcff"]
+)
+def test_other_names_of_inputs_are_taken(name: str) -> None:
+    check_input_name(name)

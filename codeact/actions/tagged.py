@@ -1,0 +1,75 @@
+"""Calls that are written in words or marks of a chat template, brought to the JSON that `calls` reads.
+
+`<invoke name="python"><parameter name="code">`, `<function=python>`, `[TOOL_CALLS]`, and the `Action:` and `Action Input:`
+lines of ReAct.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from codeact.actions.calls import INTERPRETER, find_calls, read_calls
+from codeact.actions.python import parse
+
+_CALL = re.compile(
+    r"<(?:invoke|function)(?:=| name=)[\"']?([\w.-]+)[\"']?>(.*?)(?:</(?:invoke|function)>|\Z)", re.DOTALL
+)
+_PARAMETER = re.compile(
+    r"<parameter(?:=| name=)[\"']?([\w-]+)[\"']?[^>\n]*>\n?(.*?)\n?(?:</parameter>|\Z)", re.DOTALL
+)
+_MARKED = re.compile(r"\[TOOL_CALLS\][ \t]*(?:(?P<name>[\w.]+)(?:\[CALL_ID\]\w+)?\[ARGS\])?(?=[ \t]*[\[{])")
+_REACT = re.compile(
+    r"^[ \t*_]*Action(?: \d+)?:[ \t*_]*`?(?P<name>[\w. ]+?)`?[ \t*_]*\n+"
+    r"[ \t*_]*Action Input(?: \d+)?:[ \t*_]*(?P<input>.*?)(?=^[ \t*_]*(?:Observation|Thought|Final Answer)\b|\Z)",
+    re.MULTILINE | re.DOTALL | re.IGNORECASE,
+)
+# a call in prose is tried at each mark; nobody writes more than this
+_MOST_CALLS = 64
+
+
+def find_tagged(text: str) -> tuple[tuple[str, ...], int, int]:
+    """Cells for the calls in `text`, with where the first starts and where the last ends."""
+    marked = _MARKED.search(text)
+    if marked is not None:
+        cells, _, stop = find_calls("\n" + text[marked.end() :].lstrip())
+        if marked["name"]:
+            arguments = text[marked.end() :].strip()
+            cells = read_calls(f'{{"name": {json.dumps(marked["name"])}, "arguments": {arguments}}}')
+        return cells, marked.start(), len(text) if marked["name"] else min(len(text), marked.end() + stop)
+    found = list(zip(range(_MOST_CALLS), _CALL.finditer(text), strict=False))
+    cells = tuple(cell for _, call in found for cell in _cells(call[1], _parameters(call[2])))
+    if cells:
+        return cells, found[0][1].start(), found[-1][1].end()
+    react = _REACT.search(text)
+    cells = _react(react["name"], react["input"].strip()) if react else ()
+    return (cells, react.start(), react.end()) if cells and react else ((), 0, 0)
+
+
+def _cells(name: str, arguments: Any) -> tuple[str, ...]:
+    return read_calls(json.dumps({"name": name, "arguments": arguments}))
+
+
+def _parameters(body: str) -> Any:
+    found = {parameter[1]: _value(parameter[2]) for parameter in _PARAMETER.finditer(body)}
+    return found or body.strip()
+
+
+def _value(text: str) -> Any:
+    """A parameter as JSON where it is a number, a list or the like; else as text."""
+    try:
+        return json.loads(text) if re.match(r"\s*(?:[-\d\[{]|true|false|null)", text) else text
+    except (ValueError, RecursionError):
+        return text
+
+
+def _react(name: str, given: str) -> tuple[str, ...]:
+    name = re.sub(r"\s+", "_", name.strip()).lower() if " " in name.strip() else name.strip()
+    code = INTERPRETER.fullmatch(name) is not None
+    if not code and name != "final_answer" and given[:1] != "{":
+        return ()
+    if code and given[:1] != "{" and parse(given) is None:
+        return ()
+    value = _value(given)
+    return _cells(name, value if isinstance(value, dict) or not code else given)
