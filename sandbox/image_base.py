@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import datetime
 import hashlib
 import json
 import platform
 import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -25,6 +27,8 @@ REGISTRY_BASE = "python:3.12-slim"
 DEBIAN = "debian"
 PULL_SILENCE = 20
 """Seconds without a word from the engine after which a registry counts as out of reach."""
+KEPT_SECONDS = 7 * 24 * 3600
+"""How long an image stays that this checkout has no use for."""
 _ENGINE_NAMES = {"x86_64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
 
 
@@ -69,11 +73,23 @@ def base_target(client: docker.DockerClient, reference: str, recipe: Path) -> Ta
 
 
 def remove_older(client: docker.DockerClient, name: str, keep: set[str]) -> None:
-    """Removes our images of that name but those tagged as in `keep`, and those that a container uses."""
+    """Removes our images of that name that are older than a week, but those tagged as in `keep` or used by a container.
+
+    A younger one may be that of another checkout on this engine.
+    """
     for image in client.images.list(filters={"label": f"codeact.image={name}"}):
-        for tag in set(image.tags) - keep:
+        young = time.time() - _created(image) < KEPT_SECONDS
+        for tag in set(image.tags) - keep if not young else ():
             with suppress(APIError):  # a container uses it: a later build removes it
                 client.images.remove(tag)
+
+
+def _created(image: Any) -> float:
+    made = str(image.attrs.get("Created", ""))[:19]
+    try:
+        return datetime.datetime.fromisoformat(made).replace(tzinfo=datetime.UTC).timestamp()
+    except ValueError:
+        return time.time()
 
 
 def _present(client: docker.DockerClient, reference: str) -> bool:

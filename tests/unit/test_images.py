@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import datetime
 import hashlib
 import shutil
 import tarfile
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from packaging.requirements import Requirement as Pep508
@@ -13,7 +16,7 @@ from packaging.requirements import Requirement as Pep508
 from sandbox import images
 from sandbox.build_context import pack
 from sandbox.errors import ImageError
-from sandbox.image_base import base_kind, split_reference
+from sandbox.image_base import base_kind, remove_older, split_reference
 from sandbox.image_check import Check, check_facts
 from sandbox.wheels import Requirement, Target, fetch, read_lock, wheel_cache
 
@@ -251,3 +254,26 @@ def failing(checks: list[Check]) -> list[str]:
 )
 def test_each_departure_fails_its_check(changed: dict[str, object], names: list[str]) -> None:
     assert failing(check_facts(facts(**changed), {"alpha-one": "1.0"})) == names
+
+
+class Engine:
+    """As much of a client as `remove_older` needs: images with tags and the time they were made."""
+
+    def __init__(self, made: dict[str, str]) -> None:
+        self.made = made
+        self.images = self
+
+    def list(self, filters: dict[str, str]) -> list[Any]:
+        return [SimpleNamespace(tags=[tag], attrs={"Created": created}) for tag, created in self.made.items()]
+
+    def remove(self, tag: str) -> None:
+        del self.made[tag]
+
+
+def test_an_image_of_another_checkout_stays_for_a_week() -> None:
+    now = datetime.datetime.now(datetime.UTC)
+    ages = {"kept": 30, "old": 8, "young": 6}
+    made = {tag: (now - datetime.timedelta(days=days)).isoformat() for tag, days in ages.items()}
+    engine = Engine(made | {"odd": "never"})
+    remove_older(engine, "data", keep={"kept"})  # type: ignore[arg-type]
+    assert sorted(engine.made) == ["kept", "odd", "young"]
