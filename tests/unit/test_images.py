@@ -275,5 +275,5 @@ def test_an_image_of_another_checkout_stays_for_a_week() -> None:
     ages = {"kept": 30, "old": 8, "young": 6}
     made = {tag: (now - datetime.timedelta(days=days)).isoformat() for tag, days in ages.items()}
     engine = Engine(made | {"odd": "never"})
-    remove_older(engine, "data", keep={"kept"})  # type: ignore[arg-type]
+    remove_older(engine, "data", keep={"kept"})
     assert sorted(engine.made) == ["kept", "odd", "young"]
