@@ -11,6 +11,7 @@ BUDGET = 8000
 """Characters of one observation's output."""
 SMALL_BUDGET = 3000
 """The same, for a small model: it reads slowly and loses its way in long texts."""
+_EMPTY = ("Series([]", "Empty DataFrame")
 _SILENT = ("<Figure size",)
 """Texts that stand for a picture which is sent or named itself."""
 
@@ -42,6 +43,11 @@ def cut(text: str, budget: int, keep_full: KeepFull | None = None) -> str:
     head = head[: head.rfind("\n") + 1 or None].rstrip("\n")
     tail = tail[tail.find("\n") + 1 :]
     return f"{head}\n... {len(text) - len(head) - len(tail)} characters left out{where} ...\n{tail}"
+
+
+def is_empty(text: str) -> bool:
+    """Whether all that was shown is a table, a series or a collection without anything in it."""
+    return text.startswith(_EMPTY) or text.strip() in ("[]", "{}", "()", "set()", "nan")
 
 
 def names_text(names: Mapping[str, str]) -> str:

@@ -392,7 +392,9 @@ class Run:
         if cell.status != "ok":
             names = said["names"].format(names=observation.names_text(self._names)) if self._names else ""
             return f"{names}\n{said['error']}".strip()
-        return said["ok" if text != observation.NOTHING else "nothing"]
+        if text == observation.NOTHING:
+            return said["nothing"]
+        return said["empty" if observation.is_empty(text) else "ok"]
 
     # -- called on the host by code in the sandbox ---------------------------------------------------------------
 

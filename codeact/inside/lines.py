@@ -14,8 +14,8 @@ from .sources import Source
 _SAMPLE = 1000
 _LONGEST = 10_000
 _MEANINGS = {
-    "bracketed": "what stands in [...]",
-    "quoted": 'what stands in "..."',
+    "bracketed": "the text in [ ], already without them",
+    "quoted": "the text in quotes, already without them",
     "source": "the word before the first colon",
     "message": "the rest of the line",
 }

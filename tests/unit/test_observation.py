@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from codeact.observation import NOTHING, cell_text, cut, names_text
+import pytest
+
+from codeact.observation import NOTHING, cell_text, cut, is_empty, names_text
 from sandbox.types import CellError, CellResult, Dropped, Notice, Rich, Stream
 
 
@@ -69,3 +71,19 @@ def test_one_endless_line_is_cut_as_well() -> None:
 
 def test_names() -> None:
     assert names_text({"df": "DataFrame 60×4", "n": "int"}) == "df (DataFrame 60×4), n (int)"
+
+
+@pytest.mark.parametrize(
+    ("text", "empty"),
+    [
+        ("Series([], Name: n, dtype: int64)", True),
+        ("Empty DataFrame\nColumns: [a]\nIndex: []", True),
+        ("[]\n", True),
+        ("nan", True),
+        ("0", False),
+        ("[1]", False),
+        ("total\nSeries([], dtype: int64)", False),
+    ],
+)
+def test_what_shows_nothing_is_noticed(text: str, empty: bool) -> None:
+    assert is_empty(text) is empty
