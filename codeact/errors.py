@@ -8,6 +8,10 @@ CodeActError                one line: the thing, the reason, the mend
 │   ├── ModelUnreachable    no connection, or it broke and retries are used up
 │   ├── ModelBadReply       the endpoint answers what is not a chat completion
 │   └── ModelRefused        the endpoint refused this request (4xx), or filtered the reply
+├── ToolError               a tool, or a call of one
+│   ├── ToolSourceError     what was given as tools cannot be read as such      exit code 2
+│   ├── ArgumentError       a call with unknown, missing or wrong arguments
+│   └── CallRefused         by policy, a budget, or a person
 └── RunEnded                carries how a run ended; raised inside the loop only
     ├── Answered
     ├── NoAnswer
@@ -51,6 +55,22 @@ class ModelBadReply(ModelError):
 
 
 class ModelRefused(ModelError):
+    pass
+
+
+class ToolError(CodeActError):
+    pass
+
+
+class ToolSourceError(ToolError, UsageError):
+    pass
+
+
+class ArgumentError(ToolError):
+    pass
+
+
+class CallRefused(ToolError):
     pass
 
 

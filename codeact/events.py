@@ -94,6 +94,57 @@ class Observed(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCalled(Event):
+    """Code in the sandbox calls a tool: written before the tool runs. `call` is its id within the run, `key` its
+    idempotency key: the same for a call that is made again. `arguments` are JSON values, without what is secret;
+    `digest` is of all of them, so that a re-executed cell's call is known again."""
+
+    call: str
+    cell: int
+    tool: str
+    arguments: dict[str, Any]
+    digest: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolReturned(Event):
+    """How a call ended: `value` as it went back into the sandbox (JSON, or the name of a file in the run's folder where
+    it is large or holds tables), or `error` with the class and the message that the cell saw. `replayed`: it was
+    answered from the journal, nothing was executed. `seconds` are the tool's own, `waited` those of an approval."""
+
+    call: str
+    tool: str
+    ok: bool
+    value: Any = None
+    file: str | None = None
+    error: dict[str, str] | None = None
+    seconds: float = 0.0
+    waited: float = 0.0
+    attempts: int = 1
+    replayed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalAsked(Event):
+    call: str
+    tool: str
+    arguments: dict[str, Any]
+    effects: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalGiven(Event):
+    """`by` is `policy`, `person` or `callback`; `reason` is the person's own, where the call was refused."""
+
+    call: str
+    tool: str
+    allowed: bool
+    by: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Retrying(Event):
     attempt: int
     reason: str
