@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from codeact.agent import Agent
     from codeact.errors import CodeActError, ModelError, UsageError
     from codeact.models import ScriptedModel, resolve
+    from codeact.tools.functions import tool, toolset
     from codeact.types import Artifact, Message, Model, Reply, Request, Result, RunLimits, Usage
 
 __version__ = "0.1.0"
@@ -28,6 +29,8 @@ __all__ = [
     "Usage",
     "UsageError",
     "resolve",
+    "tool",
+    "toolset",
 ]
 
 _HOMES = {
@@ -37,6 +40,8 @@ _HOMES = {
     "UsageError": "errors",
     "ScriptedModel": "models",
     "resolve": "models",
+    "tool": "tools.functions",
+    "toolset": "tools.functions",
 }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -15,8 +15,10 @@ ParameterKind = Literal["positional", "normal", "keyword", "rest", "options"]
 @dataclass(frozen=True, slots=True)
 class Parameter:
     """One parameter as code in the sandbox sees it. `name` is an identifier and no keyword; `sent` is what the source
-    calls it where that differs. `annotation` is Python source of a type that the sandbox knows, or empty; `default` is a
-    value that can cross, and counts only where `required` is False. `schema` is the JSON Schema of its value."""
+    calls it where that differs. `annotation` is the Python source of a type expression, never to be evaluated, or empty.
+    Where `required` is False, `default` is a value that can cross, or `...`: the source has a default that code does not
+    see, and a call leaves the argument out. `schema` is the JSON Schema of its value (of each, for `*args` and
+    `**kwargs`), with what it refers to in `$defs`."""
 
     name: str
     kind: ParameterKind = "normal"
@@ -47,14 +49,15 @@ class Policy:
 class Tool:
     """A function of the host that code in the sandbox may call, with checked values.
 
-    `call` takes the values by the names that the source gives them, already converted to what it asks for, and may
-    return an awaitable or an iterator whose items stream. `check` turns what came from the sandbox into these values; it
-    raises ArgumentError, whose message says which argument, what is wrong, and how to write it.
+    `check` turns what came from the sandbox, by the names of the parameters (`*args` as a list, `**kwargs` as a dict,
+    both under their own name), into what `call(**values)` takes, or raises ArgumentError, whose message says which
+    argument, what is wrong, and how to write it. `call` may return an awaitable, or an iterator or asynchronous iterator
+    whose items stream where `streams`.
     """
 
     name: str
-    call: Callable[..., Any]
-    check: Callable[[Mapping[str, Any]], Mapping[str, Any]]
+    call: Callable[..., Any] = field(repr=False)
+    check: Callable[[Mapping[str, Any]], Mapping[str, Any]] = field(repr=False)
     namespace: str = ""
     """The module it lies in below `tools`, such as `shop`; empty for `tools` itself."""
     description: str = ""
@@ -63,6 +66,10 @@ class Tool:
     """The result's type as Python source that the sandbox knows, or empty."""
     result: Mapping[str, Any] = field(default_factory=dict)
     """The JSON Schema of the result; empty where nothing is known of it."""
+    streams: bool = False
+    """Whether it yields its items; `returns` is `Iterator[...]` then, and `result` the schema of one item."""
+    types: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """The JSON Schemas of the classes that annotations name; a `$ref` of `#/$defs/NAME` in any schema means one of them."""
     errors: tuple[str, ...] = ()
     """Names of the exceptions that its calls may raise."""
     policy: Policy = Policy()
@@ -76,3 +83,30 @@ class Tool:
     def path(self) -> str:
         """Its full name, such as `shop.order_status`."""
         return f"{self.namespace}.{self.name}" if self.namespace else self.name
+
+    @property
+    def signature(self) -> str:
+        """As a person would write it, such as `order_status(order_id: str, *, details: bool = False) -> dict`."""
+        return signature(self.name, self.parameters, self.returns)
+
+
+def signature(name: str, parameters: Sequence[Parameter], returns: str = "") -> str:
+    """A call with its parameters, as Python writes them; `...` stands for a default that code does not see."""
+    shown: list[str] = []
+    kinds = [each.kind for each in parameters]
+    for index, each in enumerate(parameters):
+        if each.kind == "keyword" and not {"keyword", "rest"} & set(kinds[:index]):
+            shown.append("*")
+        shown.append(_shown(each))
+        if each.kind == "positional" and "positional" not in kinds[index + 1 :]:
+            shown.append("/")
+    return f"{name}({', '.join(shown)})" + (f" -> {returns}" if returns else "")
+
+
+def _shown(parameter: Parameter) -> str:
+    stars = {"rest": "*", "options": "**"}.get(parameter.kind, "")
+    text = stars + parameter.name + (f": {parameter.annotation}" if parameter.annotation else "")
+    if parameter.required or stars:
+        return text
+    default = "..." if parameter.default is ... else repr(parameter.default)
+    return f"{text} = {default}" if parameter.annotation else f"{text}={default}"

@@ -8,7 +8,7 @@ import pytest
 
 PUBLIC = {
     "codeact": "Agent Artifact CodeActError Message Model ModelError Reply Request Result RunLimits ScriptedModel Usage"
-    " UsageError resolve",
+    " UsageError resolve tool toolset",
     "sandbox": "CellError CellResult ConnectionLost Dropped EngineError EngineNotFound EnginePermission FileError FileInfo"
     " HostCallRefused Image ImageError ImageNotFound Limits Notice Output ProtocolError Rich Sandbox SandboxClosed"
     " SandboxError StartError Stream",

@@ -1,0 +1,37 @@
+"""Names of any source as Python names: identifiers, no keywords, no dunders, no two alike."""
+
+from __future__ import annotations
+
+import keyword
+import re
+import unicodedata
+from collections.abc import Iterable
+
+MAX_NAME = 60
+
+
+def identifier(name: str, taken: Iterable[str] = (), other: str = "value") -> str:
+    """`name` as an identifier that is not in `taken`; `other` where nothing of it can be kept."""
+    text = re.sub(r"\W+", "_", unicodedata.normalize("NFKC", name)).strip("_")[:MAX_NAME]
+    kept = name if name.strip("_") == text and not name.startswith("__") else text
+    if kept and kept[0].isdigit():
+        kept = f"_{kept}"
+    if not kept.isidentifier() or not kept.strip("_"):
+        kept = other
+    if keyword.iskeyword(kept):
+        kept += "_"
+    taken, found, number = set(taken), kept, 2
+    while found in taken:
+        found, number = f"{kept}_{number}", number + 1
+    return found
+
+
+def snake(name: str) -> str:
+    """`OrderDesk` as `order_desk`."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
+
+
+def camel(name: str) -> str:
+    """`line item` as `LineItem`."""
+    parts = re.split(r"[\W_]+", name)
+    return "".join(part[:1].upper() + part[1:] for part in parts)
