@@ -21,12 +21,19 @@ from typing import Any, TextIO
 
 from codeact import events
 from codeact.errors import UsageError
-from sandbox.types import CellError, Dropped, Image, Notice, Rich, Stream
+from sandbox.types import CellError, Dropped, Image, Notice, Rich, Rung, Stream
 
 FILE = "run.jsonl"
 PICTURES = {"image/png": "png", "image/jpeg": "jpg", "image/gif": "gif", "application/pdf": "pdf"}
 """Binary MIME types, which outputs carry as base64."""
-_OUTPUT_TYPES = {Stream: "stream", Rich: "rich", CellError: "error", Dropped: "dropped", Notice: "notice"}
+_OUTPUT_TYPES = {
+    Stream: "stream",
+    Rich: "rich",
+    CellError: "error",
+    Dropped: "dropped",
+    Notice: "notice",
+    Rung: "rung",
+}
 
 
 def new_run_id() -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from sandbox.types import CellError, CellResult, Dropped, Notice, Output, Rich, Stream
+from sandbox.types import CellError, CellResult, Dropped, Notice, Output, Rich, Rung, Stream
 
 NOTHING = "(the code printed nothing)"
 BUDGET = 8000
@@ -28,6 +28,8 @@ def cell_text(
         text += f"\n({pictures} figure{'s' if pictures > 1 else ''} displayed and saved)"
     if cell.lost:
         text += f"\n(lost: {cell.lost}; files in /workspace {'are gone too' if 'everything' in cell.lost else 'are still there'})"
+    if cell.survived is not None:
+        text += f"\n({_survivors(cell)})"
     text = text.strip("\n")
     if not text:
         return NOTHING
@@ -55,6 +57,11 @@ def names_text(names: Mapping[str, str]) -> str:
     return ", ".join(f"{name} ({kind})" for name, kind in names.items())
 
 
+def _survivors(cell: CellResult) -> str:
+    kept = ", ".join(map(str, cell.survived or ()))
+    return f"variables that are still there: {kept}" if kept else "there are no variables"
+
+
 def _output_text(output: Output) -> str:
     match output:
         case Stream(_, text):
@@ -68,3 +75,5 @@ def _output_text(output: Output) -> str:
             return f"\n... {size} bytes were not kept: {reason} ...\n"
         case Notice(text):
             return f"\n({text})\n"
+        case Rung():
+            return f"\n({output})\n"

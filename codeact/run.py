@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import re
 import time
 from collections import deque
@@ -337,7 +338,8 @@ class Run:
         timeout = self._setup.cell_timeout if left is None else min(self._setup.cell_timeout, max(left, 1.0))
         self._names = {}
         self._ran_code = True
-        outputs = self._box.stream(action.source, timeout=timeout)
+        longest = math.inf if left is None else left
+        outputs = self._box.stream(action.source, timeout=timeout, max_timeout=longest)
         while True:
             try:
                 output = next(outputs)
@@ -379,7 +381,7 @@ class Run:
 
     def _follow_up(self, action: Code, cell: CellResult, text: str) -> str:
         said = context.follow_ups()
-        if cell.status == "interrupted":
+        if cell.status == "interrupted" and cell.lost is None:
             return said["interrupted"]
         came_of_it = CELL_NUMBER.sub("", text)
         if self._seen_code.get(action.source) == came_of_it:
@@ -389,6 +391,8 @@ class Run:
         self._seen_code[action.source] = came_of_it
         if cell.lost:
             return said["lost"]
+        if cell.status == "timeout":
+            return said["slow"]
         if cell.status != "ok":
             names = said["names"].format(names=observation.names_text(self._names)) if self._names else ""
             return f"{names}\n{said['error']}".strip()

@@ -10,6 +10,7 @@ from sandbox.errors import (
     ImageError,
     ImageNotFound,
     ProtocolError,
+    SandboxBusy,
     SandboxClosed,
     SandboxError,
     StartError,
@@ -25,7 +26,9 @@ from sandbox.types import (
     Notice,
     Output,
     Rich,
+    Rung,
     Stream,
+    Variable,
 )
 
 __all__ = [
@@ -47,9 +50,12 @@ __all__ = [
     "Output",
     "ProtocolError",
     "Rich",
+    "Rung",
     "Sandbox",
+    "SandboxBusy",
     "SandboxClosed",
     "SandboxError",
     "StartError",
     "Stream",
+    "Variable",
 ]

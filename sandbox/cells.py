@@ -1,26 +1,43 @@
 """One cell: code in, outputs as they come, one deadline, and a ladder of ever firmer ways to end it.
 
 The ladder: SIGINT, twice → SIGKILL of the kernel and of all that it started → the same from outside → the sandbox given
-up. Each step that is taken is said in the cell's outputs.
+up. Each step that is taken is one of the cell's outputs.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import math
 import queue
+import threading
 import time
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from sandbox.bridge import Bridge, Frame
+from sandbox.deadline import Deadline
 from sandbox.errors import ConnectionLost, SandboxError
 from sandbox.text import TextCleaner, clean, clean_error
-from sandbox.types import CellError, CellResult, Dropped, Notice, Output, Rich, Status, Stream, size_text
+from sandbox.types import (
+    CellError,
+    CellResult,
+    Dropped,
+    Notice,
+    Output,
+    Rich,
+    Rung,
+    RungAction,
+    Status,
+    Stream,
+    Variable,
+    size_text,
+)
 
 MAX_CODE = 16 * 1024 * 1024
 MAX_MIME = 64
+MAX_VARIABLES = 100
 TICK = 0.02
 """Seconds between looks at the deadline when only a call of the host holds it up."""
 LOST_VARIABLES = "all variables"
@@ -39,19 +56,26 @@ SIGNALS: Mapping[int, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A step of the ladder: what is sent, what is said, and seconds until the next."""
+    """A step of the ladder: what is done and said, and seconds until the next."""
 
-    sends: str
+    action: RungAction
     says: str
     patience: float
 
 
 LADDER = (
-    Step("I", "an interrupt was sent", 2.0),
-    Step("I", "it did not stop; a second interrupt was sent", 2.0),
-    Step("K", "it did not stop; the kernel was killed, with all that it had started", 3.0),
-    Step("rescue", "the kernel did not go; all processes in the sandbox were killed from outside", 5.0),
+    Step("interrupt", "an interrupt was sent", 2.0),
+    Step("second_interrupt", "it did not stop; a second interrupt was sent", 2.0),
+    Step("kill", "it did not stop; the kernel was killed, with all that it had started", 3.0),
+    Step(
+        "kill_from_outside",
+        "the kernel did not go; all processes in the sandbox were killed from outside",
+        5.0,
+    ),
 )
+GIVEN_UP = "the sandbox did not answer any more and is started afresh"
+SENT: Mapping[RungAction, str] = {"interrupt": "I", "second_interrupt": "I", "kill": "K"}
+"""What the supervisor is told to do; the other steps are not its to take."""
 
 
 @dataclass
@@ -59,7 +83,8 @@ class CellRun:
     """The state of one running cell.
 
     `rescue` kills all that runs as the agent's user, from outside. `waited` gives the seconds that the sandbox has spent
-    waiting for the host's functions; they do not count against `timeout`.
+    waiting for the host's functions; they do not count against `timeout`, nor against `max_timeout`, up to which the code
+    may ask for more.
     """
 
     bridge: Bridge
@@ -68,21 +93,29 @@ class CellRun:
     rescue: Callable[[], None]
     waited: Callable[[], float]
     memory_limit: int
+    max_timeout: float = 0.0
     outputs: list[Output] = field(default_factory=list)
     """What was said before the cell began, then what it wrote."""
     status: Status | None = None
     lost: str | None = None
+    survived: tuple[Variable, ...] | None = None
     kernel_gone: bool = False
     sandbox_gone: bool = False
     _reason: Status | None = None
     """Why it is being ended, if it is."""
     _step: int = 0
     _due: float = 0.0
+    """When the next step of the ladder is to be taken."""
+    _started: float = 0.0
     _text: dict[str, TextCleaner] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        limit = max(self.timeout, self.max_timeout)
+        self._deadline = Deadline(self.timeout, limit, lambda: time.monotonic() - self.waited())
 
     def stream(self, code: str, output_limit: int) -> Generator[Output, None, CellResult]:
         """Runs `code`; yields outputs, returns the result. Closing the generator interrupts the cell."""
-        started, waited = time.monotonic(), self.waited()
+        self._started = time.monotonic()
         body = code.encode("utf-8", "replace")
         if len(body) > MAX_CODE:
             said = Notice(
@@ -92,7 +125,6 @@ class CellRun:
             return CellResult("refused", (*self.outputs, said))
         self._send({"op": "run", "cell": self.number, "limit": output_limit}, body)
         try:
-            self._due = started + self.timeout - waited
             while self.status is None:
                 for output in self._advance():
                     self.outputs.append(output)
@@ -102,33 +134,38 @@ class CellRun:
                 self._begin_ladder("interrupted")
                 while self.status is None:
                     self._advance()
-        return CellResult(self.status, tuple(self.outputs), time.monotonic() - started, self.lost)
+        return CellResult(self.status, tuple(self.outputs), self._seconds(), self.lost, self.survived)
+
+    def _seconds(self) -> float:
+        return time.monotonic() - self._started
 
     def _advance(self) -> list[Output]:
         """Waits for the next frame or the deadline; what is to be said of it."""
-        waited = self.waited()
-        patience = self._due - time.monotonic() + (waited if self._reason is None else 0.0)
+        running = self._reason is None
+        patience = max(TICK, self._deadline.left()) if running else self._due - time.monotonic()
         try:
-            return self._take(self.bridge.events.get(max(patience, TICK if self._reason is None else 0.0)))
+            return self._take(self.bridge.events.get(min(max(0.0, patience), threading.TIMEOUT_MAX)))
         except queue.Empty:
             pass
-        if self._reason is None and self.waited() > waited:  # it waited for the host in that time
+        if running and self._deadline.left() > 0:  # it waited for the host in that time
             return []
         return self._next_step()
 
     def _next_step(self) -> list[Output]:
         said = self._begin_ladder("timeout")
         if self._step >= len(LADDER):
-            return [*said, *self._give_up("the sandbox did not answer any more and is started afresh")]
+            said += self._give_up(GIVEN_UP)
+            return [*said, Rung(Rung.STEPS, "give_up", GIVEN_UP, self._seconds())]
         step = LADDER[self._step]
         self._step += 1
         self._due = time.monotonic() + step.patience
-        if step.sends == "rescue":
+        rung = Rung(self._step, step.action, step.says, self._seconds())
+        if step.action in SENT:
+            self._send({"op": "signal", "cell": self.number, "how": SENT[step.action]})
+        else:
             with contextlib.suppress(SandboxError):  # then the sandbox itself is what goes next
                 self.rescue()
-        else:
-            self._send({"op": "signal", "cell": self.number, "how": step.sends})
-        return [*said, *self._flush(), Notice(step.says)]
+        return [*said, *self._flush(), rung]
 
     def _begin_ladder(self, reason: Status) -> list[Output]:
         if self._reason is not None:
@@ -136,10 +173,10 @@ class CellRun:
         self._reason = reason
         self._due = time.monotonic()
         if reason == "timeout":
-            return [
-                *self._flush(),
-                Notice(f"the cell was stopped: it ran longer than its {self.timeout:g} seconds"),
-            ]
+            more = self._deadline.granted
+            more_text = f" and the {more:g} more that it had asked for" if more else ""
+            said = f"the cell was stopped: it ran longer than its {self.timeout:g} seconds{more_text}"
+            return [*self._flush(), Notice(said)]
         return []
 
     def _send(self, header: dict[str, Any], body: bytes = b"") -> None:
@@ -164,9 +201,29 @@ class CellRun:
                 return [*self._flush(), Notice(clean(header.get("text")))]
             case "interrupt":
                 return self._begin_ladder("interrupted")
+            case "call":
+                self._answer_for_time(header.get("call"), _object(body))
             case "done":
-                return self._end(header)
+                return self._end(header, body)
         return []
+
+    def _answer_for_time(self, call: object, asked: dict[str, Any]) -> None:
+        """A `with more_time(...)` block of the cell begins or ends."""
+        seconds, block = asked.get("seconds"), asked.get("end")
+        answer: dict[str, float] | str | None = None
+        if type(block) is int:
+            self._deadline.close(block)
+        elif self._reason is not None:
+            answer = "the cell is being ended"
+        elif isinstance(seconds, int | float) and 0 < seconds < math.inf:
+            number, granted = self._deadline.open(seconds)
+            answer = {"block": number, "seconds": granted}
+        else:
+            answer = "more_time takes a number of seconds above 0"
+        refused = isinstance(answer, str)
+        header = {"op": "return", "call": call, "ok": not refused, "kind": "Refused" if refused else ""}
+        if type(call) is int:
+            self._send(header, json.dumps(answer).encode())
 
     def _output(self, header: dict[str, Any], body: bytes) -> list[Output]:
         match header.get("type"):
@@ -188,13 +245,13 @@ class CellRun:
         held = [(name, cleaner.finish()) for name, cleaner in self._text.items() if name != but]
         return [_stream(name, text) for name, text in held if text]
 
-    def _end(self, header: dict[str, Any]) -> list[Output]:
+    def _end(self, header: dict[str, Any], body: bytes) -> list[Output]:
         said = self._flush()
         own = header.get("status")
         self.status = own if own in ("ok", "error", "refused") else "error"
         self.kernel_gone = own == "refused"
         if self._reason is not None and header.get("signalled") is True:
-            self.status = self._reason
+            self.status, self.survived = self._reason, _variables(body)
         if header.get("oom") is True:
             limit = size_text(self.memory_limit)
             said.append(
@@ -257,6 +314,25 @@ def _decode(header: dict[str, Any], body: bytes) -> Output | None:
             size = header.get("bytes")
             return Dropped(size if type(size) is int and size > 0 else 0, "more output than the limit")
     return None
+
+
+def _variables(body: bytes) -> tuple[Variable, ...] | None:
+    """What the kernel says of its variables, which is its own to lie about."""
+    told = _object(body).get("variables")
+    if not isinstance(told, list):
+        return None
+    found: list[Variable] = []
+    for said in told[:MAX_VARIABLES]:
+        if not isinstance(said, dict) or not isinstance(said.get("name"), str):
+            continue
+        size = said.get("size")
+        name, kind = _one_line(said["name"]), _one_line(said.get("kind"))
+        found.append(Variable(name, kind, size if type(size) is int and 0 <= size < 2**63 else None))
+    return tuple(found)
+
+
+def _one_line(value: object) -> str:
+    return " ".join(clean(value).split())[:80]
 
 
 def _object(body: bytes) -> dict[str, Any]:

@@ -11,6 +11,7 @@ SandboxError
 ├── ProtocolError          something inside sent what no honest supervisor sends
 ├── FileError              a file could not be carried in or out
 ├── HostCallRefused        raised by a host function: the cell gets the message as an exception
+├── SandboxBusy            the same thread has not read its last cell to the end
 └── SandboxClosed          used after `close()`
 """
 
@@ -63,6 +64,10 @@ class HostCallRefused(SandboxError):
     def __init__(self, message: str, *, name: str = "HostCallRefused") -> None:
         super().__init__(message)
         self.name = name
+
+
+class SandboxBusy(SandboxError):
+    pass
 
 
 class SandboxClosed(SandboxError):

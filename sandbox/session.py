@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from sandbox import images
 from sandbox.backends import Backend
@@ -21,7 +21,9 @@ from sandbox.cells import LOST_VARIABLES, CellRun, death, late
 from sandbox.engine import find_engine
 from sandbox.errors import ConnectionLost, FileError, SandboxClosed, SandboxError, StartError
 from sandbox.files import Files, check_input_name
+from sandbox.guest import more_time
 from sandbox.hostcalls import HostCalls, HostFunction
+from sandbox.turns import Turns
 from sandbox.types import CellResult, FileInfo, Limits, Notice, Output
 from sandbox.types import size_text as size_text
 
@@ -38,7 +40,8 @@ class Sandbox:
     """A persistent Python kernel in a hardened container.
 
     `image` is the name of one of the images in `images/`. `timeout` is in seconds, for one cell. `inputs` are files and
-    folders of the host by the name under which they lie, read-only, in `/workspace/data`. `functions` are what code
+    folders of the host by the name under which they lie, read-only, in `/workspace/data`. `max_timeout` is up to how many
+    seconds, in all, the code of a cell may ask for more with `more_time`; it gets none by default. `functions` are what code
     inside may call on the host. `label` is written on the container, to find it again.
 
     A cell that fails never raises here: see `CellResult.status`. What is wrong with the sandbox itself raises a
@@ -51,6 +54,7 @@ class Sandbox:
         *,
         limits: Limits | None = None,
         timeout: float = 30.0,
+        max_timeout: float | None = None,
         inputs: Mapping[str, Path] | None = None,
         functions: Mapping[str, HostFunction] | None = None,
         runtime: str | None = None,
@@ -59,6 +63,7 @@ class Sandbox:
         self.image = image
         self.limits = limits or Limits()
         self.timeout = timeout
+        self.max_timeout = timeout if max_timeout is None else max_timeout
         self._inputs = dict(inputs or {})
         self._functions = functions or {}
         self._runtime = runtime
@@ -67,7 +72,7 @@ class Sandbox:
         self._bridge: Bridge | None = None
         self._calls: HostCalls | None = None
         self._files: Files | None = None
-        self._running = threading.Lock()
+        self._turns = Turns()
         self._cell = 0
         self._kernel_up = False
         self._closed = False
@@ -108,7 +113,7 @@ class Sandbox:
         backend.start()
         self._calls = HostCalls(self._functions)
         max_queued = MAX_QUEUED + 2 * int(self.limits.output)
-        self._bridge = self._calls.bridge = Bridge(backend.connect, self._calls.take, max_queued=max_queued)
+        self._bridge = self._calls.bridge = Bridge(backend.connect, self._take_call, max_queued=max_queued)
         self._files = Files(self._bridge, int(self.limits.disk))
         failures: list[BaseException] = []
         warden = threading.Thread(target=self._start_warden, args=(backend, failures), daemon=True)
@@ -123,6 +128,13 @@ class Sandbox:
         if failures:
             raise failures[0]
         self._await_kernel(START_SECONDS)
+
+    def _take_call(self, header: dict[str, Any], body: bytes) -> None:
+        """Time is given by whoever waits for the cell to end; all other calls are the functions' own."""
+        if header.get("name") == more_time.NAME:
+            self._connected().events.put(header, body)
+        elif self._calls is not None:
+            self._calls.take(header, body)
 
     def _start_warden(self, backend: Backend, failures: list[BaseException]) -> None:
         try:
@@ -175,10 +187,15 @@ class Sandbox:
     # -- cells ---------------------------------------------------------------------------------------------------
 
     def run(
-        self, code: str, *, timeout: float | None = None, on_output: Callable[[Output], None] | None = None
+        self,
+        code: str,
+        *,
+        timeout: float | None = None,
+        max_timeout: float | None = None,
+        on_output: Callable[[Output], None] | None = None,
     ) -> CellResult:
         """Runs one cell to its end. `on_output` gets each output as it comes."""
-        cell = self.stream(code, timeout=timeout)
+        cell = self.stream(code, timeout=timeout, max_timeout=max_timeout)
         while True:
             try:
                 output = next(cell)
@@ -188,33 +205,49 @@ class Sandbox:
             if on_output is not None:
                 on_output(output)
 
-    def stream(self, code: str, *, timeout: float | None = None) -> Generator[Output, None, CellResult]:
+    def stream(
+        self, code: str, *, timeout: float | None = None, max_timeout: float | None = None
+    ) -> Generator[Output, None, CellResult]:
         """Runs one cell, yields its outputs as they come and returns its result; closing it interrupts the cell.
 
-        A kernel that is gone is started afresh first, and the result says what was lost when it went.
+        A kernel that is gone is started afresh first, and the result says what was lost when it went. `timeout` and
+        `max_timeout` are for this cell. Raises SandboxBusy when this thread has not read its last cell to the end.
         """
+        with self._turns.take(), contextlib.closing(self._attempts(code, timeout, max_timeout)) as outputs:
+            while True:
+                self._turns.read_here()
+                try:
+                    output = next(outputs)
+                except StopIteration as ended:
+                    result: CellResult = ended.value
+                    return result
+                yield output
+
+    def _attempts(
+        self, code: str, timeout: float | None, max_timeout: float | None
+    ) -> Generator[Output, None, CellResult]:
         said: list[Output] = []
         lost: str | None = None
-        with self._running:
-            for attempt in range(ATTEMPTS):
-                news, lost_now = self._ready()
-                lost = lost_now or lost
-                yield from news
-                cell = self._next_cell([*said, *news], self.timeout if timeout is None else timeout)
-                result = yield from self._stream(cell, code)
-                lost = result.lost or lost
-                said = list(result.outputs)
-                if result.status != "refused" or not cell.kernel_gone or attempt == ATTEMPTS - 1:
-                    break
+        for attempt in range(ATTEMPTS):
+            news, lost_now = self._ready()
+            lost = lost_now or lost
+            yield from news
+            cell = self._next_cell([*said, *news], timeout, max_timeout)
+            result = yield from self._stream(cell, code)
+            lost = result.lost or lost
+            said = list(result.outputs)
+            if result.status != "refused" or not cell.kernel_gone or attempt == ATTEMPTS - 1:
+                break
         return replace(result, lost=lost)
 
-    def _next_cell(self, said: list[Output], timeout: float) -> CellRun:
+    def _next_cell(self, said: list[Output], timeout: float | None, max_timeout: float | None) -> CellRun:
         assert self._calls is not None
         self._cell += 1
         return CellRun(
             self._connected(),
             self._cell,
-            timeout=timeout,
+            timeout=self.timeout if timeout is None else timeout,
+            max_timeout=self.max_timeout if max_timeout is None else max_timeout,
             rescue=self._kill_agent,
             waited=self._calls.waited,
             memory_limit=int(self.limits.memory),
@@ -244,7 +277,7 @@ class Sandbox:
 
     def restart(self) -> None:
         """A fresh kernel: variables and background processes are gone, files stay."""
-        with self._running:
+        with self._turns.take():
             self._kernel_up = False
             self._ready()
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import ClassVar, Literal
 
 Status = Literal["ok", "error", "timeout", "interrupted", "died", "refused"]
+RungAction = Literal["interrupt", "second_interrupt", "kill", "kill_from_outside", "give_up"]
 
 _UNITS = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3, "t": 1024**4}
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
@@ -105,22 +106,63 @@ class Dropped:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """What the sandbox itself has to say of this cell, such as a step of the interrupt ladder."""
+    """What the sandbox itself has to say of this cell, such as why it is being ended."""
 
     text: str
 
 
-Output = Stream | Rich | CellError | Dropped | Notice
+@dataclass(frozen=True, slots=True)
+class Rung:
+    """A step of the ladder that ends a cell, each firmer than the one before and taken only if that did not help.
+
+    `step` counts from 1 to `STEPS`; `seconds` is when it was taken, after the cell's start.
+    """
+
+    STEPS: ClassVar[int] = 5
+
+    step: int
+    action: RungAction
+    text: str
+    seconds: float
+
+    def __str__(self) -> str:
+        return f"step {self.step} of {self.STEPS}, after {self.seconds:.3g} s: {self.text}"
+
+
+Output = Stream | Rich | CellError | Dropped | Notice | Rung
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A variable of the kernel as its type describes it: `DataFrame 60×4`. `size` in bytes, None where it is not known."""
+
+    name: str
+    kind: str
+    size: int | None = None
+
+    def __str__(self) -> str:
+        size = "" if self.size is None else f", {size_text(self.size)}"
+        return f"{self.name} ({self.kind}{size})"
 
 
 @dataclass(frozen=True, slots=True)
 class CellResult:
-    """What one cell did. `seconds` is wall time on the host; `lost` says which state is gone, if any is."""
+    """What one cell did. `seconds` is wall time on the host; `lost` says which state is gone, if any is.
+
+    `survived` are the variables that there are after a cell that was stopped, the latest ones last; None where the cell
+    was not stopped, or the kernel did not tell.
+    """
 
     status: Status
     outputs: tuple[Output, ...] = ()
     seconds: float = 0.0
     lost: str | None = None
+    survived: tuple[Variable, ...] | None = None
+
+    @property
+    def rungs(self) -> tuple[Rung, ...]:
+        """The steps that were taken to end the cell, in order."""
+        return tuple(output for output in self.outputs if isinstance(output, Rung))
 
     @property
     def stdout(self) -> str:

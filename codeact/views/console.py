@@ -17,7 +17,7 @@ from codeact.types import Usage
 from codeact.views.pieces import Clip, Prose
 from codeact.views.plain import PlainScreen
 from sandbox.text import clean
-from sandbox.types import CellError, CellResult, Dropped, Notice, Output, Rich, Stream
+from sandbox.types import CellError, CellResult, Dropped, Notice, Output, Rich, Rung, Stream
 
 TASK_SHOWN = 200
 
@@ -212,6 +212,8 @@ class View:
                 self.say(f"{output.bytes:,} bytes of output were dropped: {output.reason}")
             case Notice():
                 self.say(output.text)
+            case Rung():
+                self.say(str(output))
 
     def _end_line(self) -> None:
         self._screen.end()

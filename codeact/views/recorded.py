@@ -8,7 +8,7 @@ from typing import Any
 
 from codeact.events import BY_TYPE, Event, field_names
 from codeact.types import Artifact, Code, Reading, Usage
-from sandbox.types import CellError, CellResult, Dropped, Notice, Rich, Stream
+from sandbox.types import CellError, CellResult, Dropped, Notice, Rich, Rung, Stream, Variable
 
 _OUTPUTS: Mapping[str, type] = {
     "stream": Stream,
@@ -16,6 +16,7 @@ _OUTPUTS: Mapping[str, type] = {
     "error": CellError,
     "dropped": Dropped,
     "notice": Notice,
+    "rung": Rung,
 }
 
 
@@ -40,7 +41,10 @@ def _value(name: str, value: Any) -> Any:
             actions = tuple(Code(**action) for action in value["actions"])
             return Reading(**{**value, "actions": actions, "notes": tuple(value["notes"])})
         case "cell" if value is not None:
-            return CellResult(**{**value, "outputs": tuple(_output(output) for output in value["outputs"])})
+            outputs = tuple(_output(output) for output in value["outputs"])
+            survived = value.get("survived")
+            kept = survived if survived is None else tuple(Variable(**variable) for variable in survived)
+            return CellResult(**{**value, "outputs": outputs, "survived": kept})
         case "images":
             return tuple(value)
         case "artifacts":

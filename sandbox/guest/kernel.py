@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import builtins
+import contextlib
 import contextvars
 import json
 import os
+import signal
 import sys
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import Any, ClassVar
 
 import zmq
@@ -25,6 +27,8 @@ from jupyter_client.jsonutil import json_default
 from traitlets import Type
 
 from . import tracebacks
+from .more_time import more_time
+from .variables import survey
 
 WORKSPACE = "/workspace/"
 SENDING_SECONDS = 0.0005
@@ -82,9 +86,10 @@ class Shell(ZMQInteractiveShell):
         cell = self.compile.format_code_name(file)
         if cell:
             return f"Cell {self.compile._filename_map.get(file, '?')}"
-        if file.startswith(WORKSPACE):
-            return file.removeprefix(WORKSPACE)
-        return None
+        name = file.removeprefix(WORKSPACE)
+        if name == file or name.startswith("."):  # a hidden folder holds what others put there for the author
+            return None
+        return name
 
 
 class Kernel(IPythonKernel):
@@ -93,20 +98,39 @@ class Kernel(IPythonKernel):
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)  # type: ignore[no-untyped-call]
         self._sound = (builtins.__import__, builtins.print, sys.stdout, sys.stderr)
+        self._interrupted = False
 
     def start(self) -> None:
         super().start()  # type: ignore[no-untyped-call]
         sys.breakpointhook = (
             sys.__breakpointhook__
         )  # the debugger's own does nothing where no debugger is attached
+        builtins.more_time = more_time  # type: ignore[attr-defined]
         attribute_threads()  # all that are started from here on: the kernel's own are no cell's
 
     async def do_execute(self, *args: Any, **kwargs: Any) -> Any:
-        """Runs a cell, and puts back what the next one cannot do without, whatever this one did to it."""
+        """Runs a cell, and puts back what the next one cannot do without, whatever this one did to it.
+
+        The reply to a cell that was interrupted tells which variables there are.
+        """
+        self._interrupted = False
         try:
-            return await super().do_execute(*args, **kwargs)  # type: ignore[no-untyped-call]
+            reply = await super().do_execute(*args, **kwargs)  # type: ignore[no-untyped-call]
         finally:
             builtins.__import__, builtins.print, sys.stdout, sys.stderr = self._sound
+        ended_by = reply.get("ename")
+        if self._interrupted or ended_by in ("KeyboardInterrupt", "CancelledError"):  # the latter: an await
+            with contextlib.suppress(Exception, KeyboardInterrupt):  # of a second one: the cell had ended
+                reply["variables"] = survey(self.shell.user_ns, self.shell.user_ns_hidden)  # type: ignore[union-attr]
+        return reply
+
+    def pre_handler_hook(self) -> None:
+        super().pre_handler_hook()  # type: ignore[no-untyped-call]
+        signal.signal(signal.SIGINT, self._interrupt)
+
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        self._interrupted = True
+        signal.default_int_handler(number, frame)
 
 
 class KernelApp(IPKernelApp):

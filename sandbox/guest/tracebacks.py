@@ -11,6 +11,7 @@ from types import FrameType, TracebackType
 MAX_FRAMES = 12
 MAX_CHAIN = 3
 MAX_MESSAGE = 10_000
+OWN_FOLDER = os.path.dirname(os.path.abspath(__file__))
 
 NameOf = Callable[[str], str | None]
 """A frame's file name → what the author calls it, such as `Cell 3`, or None for a file that is not theirs."""
@@ -37,7 +38,8 @@ def _frames(tb: TracebackType | None, name_of: NameOf) -> Iterator[str]:
         file = frame.f_code.co_filename
         name = name_of(file)
         if name is None:
-            if seen_own:  # what called the cell is no concern of its author
+            # what called the cell, and what serves it, is no concern of its author
+            if seen_own and os.path.dirname(file) != OWN_FOLDER:
                 library.append((frame, line))
             continue
         seen_own = True

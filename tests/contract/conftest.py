@@ -11,7 +11,7 @@ from typing import Any
 import docker
 import pytest
 
-from sandbox import CellResult, Limits, Notice, Sandbox
+from sandbox import CellResult, Limits, Notice, Rung, Sandbox
 from sandbox.engine import find_engine
 
 Make = Callable[..., Sandbox]
@@ -79,7 +79,7 @@ def value(box: Sandbox, code: str, **options: Any) -> Any:
 
 
 def notices(cell: CellResult) -> str:
-    return "\n".join(output.text for output in cell.outputs if isinstance(output, Notice))
+    return "\n".join(output.text for output in cell.outputs if isinstance(output, Notice | Rung))
 
 
 def next_cell_works(box: Sandbox) -> None:

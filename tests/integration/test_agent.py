@@ -288,6 +288,30 @@ def test_one_interrupt_ends_the_turn_and_two_the_run(tmp_path: Path) -> None:
     model.go_on.set()
 
 
+def test_a_cell_that_takes_too_long_says_what_is_left_and_how_to_have_more_time(tmp_path: Path) -> None:
+    slow = "rows = list(range(10))\nprint('on')\nimport time\nwhile True: time.sleep(0.01)"
+    patient = "import time\nwith more_time(30):\n    time.sleep(1.5)\nfinal_answer(len(rows))"
+    agent = Agent(
+        ScriptedModel([block(slow), block(patient)]), image="minimal", runs=tmp_path, cell_timeout=0.8
+    )
+    result = agent.run("Do it.")
+    (said, *_) = observations(result)
+    assert (result.status, result.answer) == ("answered", 10)
+    assert said.startswith("Output:\non\n")
+    assert "(the cell was stopped: it ran longer than its 0.8 seconds)" in said
+    assert "(step 1 of 5, after 0.8" in said
+    assert "(variables that are still there: rows (list of 10))" in said
+    assert said.endswith("more_time(120):")
+
+
+def test_more_time_ends_with_the_run(tmp_path: Path) -> None:
+    code = "with more_time(10_000) as got: final_answer(got)"
+    agent = Agent(ScriptedModel([block(code)]), image="minimal", runs=tmp_path, limits=RunLimits(seconds=60))
+    answer = agent.run("Do it.").answer
+    assert isinstance(answer, float)
+    assert 0 <= answer <= 60
+
+
 def test_an_interrupted_cell_keeps_its_variables(tmp_path: Path) -> None:
     model = ScriptedModel(
         [block("n = 1\nprint('on', flush=True)\nwhile True: pass"), block("final_answer(n)")]

@@ -20,7 +20,7 @@ from codeact.views import recorded
 from codeact.views.console import RichScreen, View, screen
 from codeact.views.pieces import Clip, Prose
 from codeact.views.plain import PlainScreen
-from sandbox.types import CellError, CellResult, Dropped, Notice, Output, Rich, Stream
+from sandbox.types import CellError, CellResult, Dropped, Notice, Output, Rich, Rung, Stream, Variable
 
 ESCAPE = "\x1b"
 CODE = "import pandas as pd\ndf = pd.read_csv('data/x.csv')\ndf.b.sum()"
@@ -139,6 +139,23 @@ def test_lines_of_a_journal_that_cannot_be_read_are_passed_over() -> None:
     assert list(recorded.events_of(lines)) == [events.TurnStarted(turn=3)]
 
 
+def test_a_stopped_cell_is_read_back_as_it_was() -> None:
+    cell = CellResult(
+        "timeout", (Rung(1, "interrupt", "sent", 2.5),), 3.0, survived=(Variable("df", "DataFrame 6×4", 320),)
+    )
+    event = events.Observed(run="r", turn=1, text="t", cell=cell)
+    line = json.loads(json.dumps(journal.to_json(event)))
+    assert line["cell"]["outputs"] == [
+        {"type": "rung", "step": 1, "action": "interrupt", "text": "sent", "seconds": 2.5}
+    ]
+    assert list(recorded.events_of([line])) == [event]
+    del line["cell"]["survived"]  # as it was written before there was such a field
+    (old,) = recorded.events_of([line])
+    assert isinstance(old, events.Observed)
+    assert old.cell is not None
+    assert old.cell.survived is None
+
+
 @pytest.mark.parametrize(
     ("event", "line"),
     [
@@ -157,6 +174,10 @@ def test_lines_of_a_journal_that_cannot_be_read_are_passed_over() -> None:
         ),
         (events.Observed(turn=1, text="two fences in one"), "two fences in one"),
         (events.OutputDelta(output=Notice("an interrupt was sent")), "an interrupt was sent"),
+        (
+            events.OutputDelta(output=Rung(2, "second_interrupt", "it did not stop", 4.0)),
+            "step 2 of 5, after 4 s: it did not stop",
+        ),
         (
             events.OutputDelta(output=Dropped(12345, "too much")),
             "12,345 bytes of output were dropped: too much",

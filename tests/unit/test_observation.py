@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from codeact.observation import NOTHING, cell_text, cut, is_empty, names_text
-from sandbox.types import CellError, CellResult, Dropped, Notice, Rich, Stream
+from sandbox.types import CellError, CellResult, Dropped, Notice, Rich, Rung, Stream, Variable
 
 
 def test_everything_stands_in_the_order_it_came() -> None:
@@ -30,6 +30,20 @@ def test_a_figure_is_named_and_its_repr_is_not() -> None:
     cell = CellResult("ok", (Rich("display", {"text/plain": "<Figure size 640x480>", "image/png": "AAAA"}),))
     assert cell_text(cell, pictures=1) == "(1 figure displayed and saved)"
     assert cell_text(CellResult("ok", ())) == NOTHING
+
+
+def test_a_cell_that_was_stopped_says_how_far_that_went_and_what_is_left() -> None:
+    outputs = (Stream("stdout", "row 1\n"), Rung(1, "interrupt", "an interrupt was sent", 30.0021))
+    kept = (
+        Variable("df", "DataFrame 60×4", 1_992_294),
+        Variable("words", "list of 3"),
+        Variable("n", "int", 28),
+    )
+    assert cell_text(CellResult("timeout", outputs, survived=kept)) == (
+        "row 1\n\n(step 1 of 5, after 30 s: an interrupt was sent)\n"
+        "(variables that are still there: df (DataFrame 60×4, 1.9 MiB), words (list of 3), n (int, 28 bytes))"
+    )
+    assert cell_text(CellResult("timeout", survived=())) == "(there are no variables)"
 
 
 def test_a_death_says_what_is_left() -> None:

@@ -10,8 +10,8 @@ PUBLIC = {
     "codeact": "Agent Artifact CodeActError Message Model ModelError Reply Request Result RunLimits ScriptedModel Usage"
     " UsageError resolve tool toolset",
     "sandbox": "CellError CellResult ConnectionLost Dropped EngineError EngineNotFound EnginePermission FileError FileInfo"
-    " HostCallRefused Image ImageError ImageNotFound Limits Notice Output ProtocolError Rich Sandbox SandboxClosed"
-    " SandboxError StartError Stream",
+    " HostCallRefused Image ImageError ImageNotFound Limits Notice Output ProtocolError Rich Rung Sandbox"
+    " SandboxBusy SandboxClosed SandboxError StartError Stream Variable",
 }
 
 
