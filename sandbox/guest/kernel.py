@@ -98,7 +98,7 @@ class Kernel(IPythonKernel):
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)  # type: ignore[no-untyped-call]
         self._sound = (builtins.__import__, builtins.print, sys.stdout, sys.stderr)
-        self._interrupted = False
+        self._interrupted = self._in_cell = False
 
     def start(self) -> None:
         super().start()  # type: ignore[no-untyped-call]
@@ -113,24 +113,29 @@ class Kernel(IPythonKernel):
 
         The reply to a cell that was interrupted tells which variables there are.
         """
-        self._interrupted = False
+        self._in_cell = True
         try:
+            if self._interrupted:  # before there was anything to interrupt
+                raise KeyboardInterrupt
             reply = await super().do_execute(*args, **kwargs)  # type: ignore[no-untyped-call]
         finally:
+            self._in_cell = False
             builtins.__import__, builtins.print, sys.stdout, sys.stderr = self._sound
         ended_by = reply.get("ename")
         if self._interrupted or ended_by in ("KeyboardInterrupt", "CancelledError"):  # the latter: an await
-            with contextlib.suppress(Exception, KeyboardInterrupt):  # of a second one: the cell had ended
+            with contextlib.suppress(Exception):  # whatever it finds, the cell has ended
                 reply["variables"] = survey(self.shell.user_ns, self.shell.user_ns_hidden)  # type: ignore[union-attr]
         return reply
 
     def pre_handler_hook(self) -> None:
-        super().pre_handler_hook()  # type: ignore[no-untyped-call]
-        signal.signal(signal.SIGINT, self._interrupt)
+        self._interrupted = False
+        self.saved_sigint_handler = signal.signal(signal.SIGINT, self._interrupt)
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        """Raised in the code of a cell, and nowhere else: it would end the kernel's own loop."""
         self._interrupted = True
-        signal.default_int_handler(number, frame)
+        if self._in_cell:
+            signal.default_int_handler(number, frame)
 
 
 class KernelApp(IPKernelApp):
