@@ -45,6 +45,8 @@ class Check:
     parameters: tuple[Parameter, ...]
     convert: Mapping[str, Convert] = field(repr=False)
     secret: frozenset[str] = frozenset()
+    whole: Callable[[Any], None] | None = field(default=None, repr=False)
+    """Checks what no argument alone can break, of the values by the names that the source gives them."""
 
     def __call__(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Raises ArgumentError, which names all that is wrong."""
@@ -60,21 +62,34 @@ class Check:
                 checked[sent] = {
                     key: self._value(parameter, key, each, problems) for key, each in options.items()
                 }
-            elif name not in rest:
+            elif (key := name if name in rest else sent) not in rest:
                 if parameter.required and parameter.kind != "rest":
                     problems.append(f"{name} is missing")
             elif parameter.kind == "rest":
-                values = rest.pop(name)
+                values = rest.pop(key)
                 listed = list(values) if isinstance(values, (list, tuple)) else [values]
                 checked[sent] = tuple(
                     self._value(parameter, f"{name}[{at}]", each, problems) for at, each in enumerate(listed)
                 )
             else:
-                checked[sent] = self._value(parameter, name, rest.pop(name), problems)
+                checked[sent] = self._value(parameter, name, rest.pop(key), problems)
         problems += [f"there is no argument {key!r:.80}{self._nearest(key)}" for key in rest]
+        if not problems and self.whole is not None:
+            problems += self._wrong_together(checked)
         if problems:
             raise ArgumentError(self._told(problems))
         return checked
+
+    def _wrong_together(self, checked: dict[str, Any]) -> list[str]:
+        options = {each.sent or each.name for each in self.parameters if each.kind == "options"}
+        flat = {key: value for key, value in checked.items() if key not in options}
+        for key in options:
+            flat.update(checked.get(key, {}))
+        try:
+            self.whole(flat)  # type: ignore[misc]
+        except Wrong as error:
+            return told("the arguments", flat, error, show_values=False)
+        return []
 
     def _value(self, parameter: Parameter, label: str, value: Any, problems: list[str]) -> Any:
         try:

@@ -95,7 +95,7 @@ class Hints:
         for hint in hints.values():
             self._collect(hint, set())
         inputs: list[tuple[Any, Mode, TypeAdapter[Any]]]
-        inputs = [(name, _mode(name), adapter(hint)) for name, hint in hints.items()]
+        inputs = [(name, "validation", adapter(hint)) for name, hint in hints.items()]
         inputs += [(index, "validation", adapter(cls)) for index, cls in enumerate(self.classes)]
         schemas, shared = TypeAdapter.json_schemas(inputs, schema_generator=_Schemas)
         definitions = shared.get("$defs", {})
@@ -104,7 +104,7 @@ class Hints:
             self.classes[cls] = reference.rpartition("/")[2] or identifier(cls.__name__)
             definitions.setdefault(self.classes[cls], schemas[index, "validation"])
         self.types: dict[str, Any] = definitions
-        self._schemas = {name: schemas[name, _mode(name)] for name in hints}
+        self._schemas = {name: schemas[name, "validation"] for name in hints}
 
     def schema(self, name: str) -> dict[str, Any]:
         """With what it refers to in `$defs`."""
@@ -196,10 +196,6 @@ def _literal(values: Iterable[Any]) -> str:
     if not plain or not all(value is None or isinstance(value, (str, int, bool, bytes)) for value in plain):
         return "Any"
     return f"Literal[{', '.join(dict.fromkeys(map(repr, plain)))}]"
-
-
-def _mode(name: str) -> Mode:
-    return "serialization" if name == "return" else "validation"
 
 
 def _is_record(hint: Any) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 MAX_NAME = 60
 
 
-def identifier(name: str, taken: Iterable[str] = (), other: str = "value") -> str:
+def identifier(name: str, taken: Iterable[str] = (), other: str = "value", joint: str = "_") -> str:
     """`name` as an identifier that is not in `taken`; `other` where nothing of it can be kept."""
     text = re.sub(r"\W+", "_", unicodedata.normalize("NFKC", name)).strip("_")[:MAX_NAME]
     kept = name if name.strip("_") == text and not name.startswith("__") else text
@@ -22,7 +22,7 @@ def identifier(name: str, taken: Iterable[str] = (), other: str = "value") -> st
         kept += "_"
     taken, found, number = set(taken), kept, 2
     while found in taken:
-        found, number = f"{kept}_{number}", number + 1
+        found, number = f"{kept}{joint}{number}", number + 1
     return found
 
 
@@ -31,7 +31,9 @@ def snake(name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
 
 
-def camel(name: str) -> str:
-    """`line item` as `LineItem`."""
-    parts = re.split(r"[\W_]+", name)
-    return "".join(part[:1].upper() + part[1:] for part in parts)
+def class_name(name: str, taken: Iterable[str] = ()) -> str:
+    """`line item` as `LineItem`; what looks like the name of a class stays."""
+    name = unicodedata.normalize("NFKC", name)
+    if not (identifier(name) == name and name[:1].isupper()):
+        name = "".join(part[:1].upper() + part[1:] for part in re.split(r"[\W_]+", name))
+    return identifier(name, taken, "Value", joint="")
