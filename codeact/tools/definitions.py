@@ -73,6 +73,7 @@ def from_schema(
     description: str = "",
     policy: Policy | None = None,
     secret: frozenset[str] = frozenset(),
+    errors: tuple[str, ...] = (),
 ) -> Tool:
     """A tool from the JSON Schema of its arguments. References are looked up in `document`, else in the schema."""
     schemas = Schemas(parameters if document is None else document)
@@ -102,6 +103,7 @@ def from_schema(
         returns=returned.text(outcome) if outcome else "",
         result=_own(outcome, returned),
         types=needed(schemas.types, outcome, *(dict(each.schema) for each in made)),
+        errors=errors,
         policy=policy or Policy(),
         secret=frozenset(each.name for each in made if (each.sent or each.name) in secret),
     )

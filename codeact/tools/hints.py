@@ -82,6 +82,9 @@ class _Schemas(GenerateJsonSchema):
 
     ignored_warning_kinds = {"skipped-choice", "non-serializable-default", "skipped-discriminator"}  # noqa: RUF012
 
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False
+
     def handle_invalid_for_json_schema(self, schema: Any, error_info: str) -> JsonSchemaValue:
         return {}
 
