@@ -10,6 +10,7 @@ import contextlib
 import json
 import math
 import queue
+import signal
 import threading
 import time
 from collections.abc import Callable, Generator, Mapping
@@ -285,13 +286,22 @@ def late(body: bytes) -> list[Output]:
 def death(header: dict[str, Any], memory_limit: int) -> str:
     """How a kernel ended, in words."""
     code = header.get("exit")
+    if header.get("broken") is True:
+        return "the kernel could not run cells any more, and was ended"
     if header.get("oom") is True:
         return f"the kernel was killed: the memory limit of {size_text(memory_limit)} was reached"
     if type(code) is not int:
         return "the kernel was killed from inside, with all that ran beside it"
     if code < 0:
-        return f"the kernel was ended by {SIGNALS.get(-code, f'signal {-code}')}"
+        return f"the kernel was ended by {_signal_text(-code)}"
     return f"the kernel ended by itself, with exit code {code}"
+
+
+def _signal_text(number: int) -> str:
+    try:
+        return SIGNALS.get(number) or signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 def _stream(name: str, text: str) -> Stream:

@@ -32,13 +32,15 @@ from .variables import survey
 
 WORKSPACE = "/workspace/"
 SENDING_SECONDS = 0.0005
+MAX_UNSENT = 1024 * 1024
+"""Characters that may wait to be sent: code that prints faster than that waits, and fills no memory."""
 
 
 class OrderedStream(OutStream):
     """Writes to stdout and stderr reach the host in the order they were made: a change of stream flushes the other."""
 
     last: ClassVar[OrderedStream | None] = None
-    _unsent = False
+    _unsent = 0
 
     def write(self, string: str) -> int:
         other = OrderedStream.last
@@ -46,14 +48,17 @@ class OrderedStream(OutStream):
             OrderedStream.last = self
             if other is not None and other.pub_thread is not None:
                 other.flush()
-        self._unsent = True
-        return super().write(string) or 0
+        written = super().write(string) or 0
+        self._unsent += written
+        if self._unsent > MAX_UNSENT:
+            self.flush()
+        return written
 
     def flush(self) -> None:
         """Also gives ZMQ's own thread the time to send: a cell that crashes now has its last words heard."""
         super().flush()  # type: ignore[no-untyped-call]
         if self._unsent:
-            self._unsent = False
+            self._unsent = 0
             time.sleep(SENDING_SECONDS)
 
     def close(self) -> None:

@@ -37,6 +37,8 @@ class KernelLink:
         self.pid: int | None = None
         self.signals_under_way = 0
         self.junk = 0
+        self.broken = False
+        """Whether it was ended because it answered and ran no cells any more."""
         self._signatures: dict[bytes, None] = {}
         self._lines = b""
         self._ipc = os.path.join(folder, secrets.token_hex(8))

@@ -214,7 +214,13 @@ class Supervisor:
         if self._gate is not None:
             self._gate.finish()
         self._send(
-            {"op": "kernel_died", "cell": self._cell, "exit": ended.get("exit"), "oom": self._out_of_memory()}
+            {
+                "op": "kernel_died",
+                "cell": self._cell,
+                "exit": ended.get("exit"),
+                "oom": self._out_of_memory(),
+                "broken": kernel.broken,
+            }
         )
         self._end_cell()
 
@@ -227,11 +233,22 @@ class Supervisor:
         elif (
             kind == "kernel_info_reply" and parent == self._nudge and self._request and self._replied is None
         ):
+            self._end_without_reply(self._kernel)
+
+    def _end_without_reply(self, kernel: KernelLink | None) -> None:
+        """The kernel is past the cell and gave no reply: an interrupt ate it, or it runs cells no more."""
+        if self._signalled or kernel is None:
             self._replied = {"status": "error"}
             self._maybe_done()
+        else:
+            kernel.broken = True
+            kernel.signal("K")
 
     def _wake_kernel(self) -> None:
         """A request that came while the kernel was about to wait may lie there until the next one comes."""
+        if self._kernel is not None and self._idle and self._request and self._replied is None:
+            self._nudge = self._kernel.ask_info()
+            return
         unheard = not self._kernel_ready or (self._request and not self._busy)
         if self._kernel is not None and unheard:
             self._kernel.ask_info()

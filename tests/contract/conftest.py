@@ -11,7 +11,7 @@ from typing import Any
 import docker
 import pytest
 
-from sandbox import CellResult, Limits, Notice, Rung, Sandbox
+from sandbox import CellResult, Limits, Notice, Rung, Sandbox, cells
 from sandbox.engine import find_engine
 
 Make = Callable[..., Sandbox]
@@ -115,3 +115,10 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "not_json": lambda argument: object(),
     "big": lambda argument: "x" * argument,
 }
+
+
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same ladder, with less patience."""
+    ladder = tuple(cells.Step(step.action, step.says, min(step.patience, 0.5)) for step in cells.LADDER[:2])
+    monkeypatch.setattr(cells, "LADDER", (*ladder, *cells.LADDER[2:]))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from sandbox import Dropped, Limits, Sandbox
+import pytest
+
+from sandbox import Dropped, Limits, Sandbox, Stream
 from tests.contract.conftest import Make, fine, next_cell_works, notices, value
 
 CGROUP = """
@@ -140,6 +142,40 @@ def test_endless_output_is_stopped_and_said(make: Make) -> None:
     assert len(cell.stdout) <= 10 * 1024
     assert sum(output.bytes for output in cell.outputs if isinstance(output, Dropped)) > 64 * 10 * 1024
     assert box.run("kept").result == "1"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import sys\nwhile True: print('x' * 1000, file=sys.stderr)",
+        "import os\nwhile True: os.write(1, b'x' * 1000)",
+        "import os\nwhile True: os.write(2, bytes(range(256)) * 10)",
+        "import subprocess; subprocess.run(['yes'])",
+        "!yes",
+        "import sys\ni = 0\nwhile True: sys.stdout.write(f'\\r{i}'); i += 1",
+        "while True: print('', end='x', flush=True)",
+        "while True: print('\\ud800' * 1000)",
+        "while True: print('\\x00' * 100_000)",
+        "import threading\ndef f():\n    while True: print('x' * 100)\n"
+        "threads = [threading.Thread(target=f, daemon=True) for _ in range(50)]\n"
+        "for t in threads: t.start()\nfor t in threads: t.join()",
+        "import warnings\nwarnings.simplefilter('always')\nwhile True: warnings.warn('x' * 1000)",
+        "while True: display({'text/html': '<b>' * 1000}, raw=True)",
+    ],
+)
+def test_floods_of_every_kind_are_stopped_and_fill_no_memory(make: Make, code: str) -> None:
+    box = make(limits=Limits(output="10k", memory="300m"))
+    fine(box.run("kept = 1"))
+    cell = box.run(code, timeout=60)
+    assert (cell.status, cell.lost) == ("interrupted", None), cell
+    assert "far more output" in notices(cell)
+    assert sum(len(output.text) for output in cell.outputs if isinstance(output, Stream)) <= 1.25 * 10 * 1024
+    assert sum(output.bytes for output in cell.outputs if isinstance(output, Dropped)) > 0
+    if "threading" in code:  # they go on, and are heard of as what they are
+        box.restart()
+    else:
+        assert box.run("kept").result == "1"
+    next_cell_works(box)
 
 
 def test_a_giant_line(box: Sandbox) -> None:
