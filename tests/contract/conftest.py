@@ -13,6 +13,7 @@ import pytest
 
 from sandbox import CellResult, Limits, Notice, Rung, Sandbox, cells
 from sandbox.engine import find_engine
+from tests.contract.host import assert_as_before, held
 
 Make = Callable[..., Sandbox]
 
@@ -21,6 +22,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "/contract/" in item.path.as_posix():
             item.add_marker(pytest.mark.docker)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def as_before() -> Iterator[None]:
+    """After each module this process holds what it held before."""
+    before = held()
+    yield
+    assert_as_before(before)
 
 
 @pytest.fixture(scope="module", params=["docker"])

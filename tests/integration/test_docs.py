@@ -336,3 +336,14 @@ def test_the_changelog_begins_with_this_version() -> None:
     found = re.search(r"^## ([\d.]+)", text, re.MULTILINE)
     assert found is not None
     assert found[1] == __version__
+
+
+def test_each_promise_names_tests_that_there_are() -> None:
+    text = (ROOT / "docs/security.md").read_text(encoding="utf-8")
+    files = {path.name: path for path in (ROOT / "tests").rglob("*.py")}
+    named = set(re.findall(r"`(?:tests/\w+/)?(\w+\.py)`", text))
+    assert len(named) > 10
+    assert named <= set(files)
+    code = "\n".join(files[name].read_text(encoding="utf-8") for name in named)
+    for test in re.findall(r"`(test_\w+)`", text):
+        assert f"def {test}(" in code, test
