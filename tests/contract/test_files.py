@@ -251,3 +251,24 @@ def test_inputs_are_there_from_the_start_whoever_may_read_them(make: Make, tmp_p
         cell = box.run(f"open('/workspace/data/{name}.csv', 'w')")
         assert cell.error is not None
         assert cell.error.name in ("PermissionError", "OSError")
+
+
+def test_a_folder_that_is_swapped_for_a_link_while_it_is_read(box: Sandbox) -> None:
+    """What comes out is the file that was there, or a refusal; never what the link points at."""
+    cell = box.stream(
+        "import os\nos.makedirs('swap'); open('swap/passwd', 'w').write('mine'); os.symlink('/etc', 'away')\n"
+        "os.link('swap/passwd', 'hard')\nprint('on', flush=True)\n"
+        "while True:\n    os.rename('swap', 'kept'); os.rename('away', 'swap')\n"
+        "    os.rename('swap', 'away'); os.rename('kept', 'swap')"
+    )
+    next(cell)
+    seen = set()
+    for _ in range(300):
+        try:
+            seen.add(box.read("swap/passwd"))
+        except FileError:
+            seen.add(b"refused")
+    cell.close()
+    assert seen <= {b"mine", b"refused"}
+    assert b"mine" in seen
+    assert box.read("hard") == b"mine"
