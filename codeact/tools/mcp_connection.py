@@ -211,7 +211,7 @@ def _cause(error: BaseException) -> BaseException:
 def _is_unsent(error: BaseException) -> bool:
     """Whether the call cannot have reached the server."""
     if isinstance(error, MCPError):
-        return error.message == "Session terminated"
+        return bool(error.message == "Session terminated")
     return isinstance(error, (httpx2.ConnectError, httpx2.ConnectTimeout))
 
 
