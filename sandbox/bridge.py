@@ -86,7 +86,7 @@ class Bridge:
     """Frames out with `send`, frames in through inboxes.
 
     `connect` opens the stream: it raises OSError when that may succeed later, and a SandboxError when it never will.
-    `on_call` gets each call of a host function, on the reader's thread.
+    `on_call` gets each call of a host function, `on_net` each frame of a network stream, on the reader's thread.
     """
 
     def __init__(
@@ -94,10 +94,12 @@ class Bridge:
         connect: Callable[[], ByteStream],
         on_call: Callable[[dict[str, Any], bytes], None],
         *,
+        on_net: Callable[[dict[str, Any], bytes], None] | None = None,
         max_queued: int = MAX_QUEUED,
     ) -> None:
         self._connect = connect
         self._on_call = on_call
+        self._on_net = on_net
         self.events = Inbox(max_queued)
         """Frames about the kernel and its cells."""
         self._answers: dict[int, Inbox] = {}
@@ -255,6 +257,9 @@ class Bridge:
                 inbox = self._answers.get(number) if type(number) is int else None
                 if inbox is not None:
                     inbox.put(header, body)
+            case "net":
+                if self._on_net is not None:
+                    self._on_net(header, body)
             case "ack":
                 pass
             case _:

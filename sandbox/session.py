@@ -7,7 +7,7 @@ import io
 import queue
 import threading
 import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -23,8 +23,10 @@ from sandbox.errors import ConnectionLost, FileError, SandboxClosed, SandboxErro
 from sandbox.files import Files, check_input_name
 from sandbox.guest import more_time
 from sandbox.hostcalls import HostCalls, HostFunction
+from sandbox.network import Network
+from sandbox.network_proxy import Proxy
 from sandbox.turns import Turns
-from sandbox.types import CellResult, FileInfo, Limits, Notice, Output
+from sandbox.types import CellResult, Connection, FileInfo, Limits, Notice, Output
 from sandbox.types import size_text as size_text
 
 START_SECONDS = 60.0
@@ -44,6 +46,9 @@ class Sandbox:
     seconds, in all, the code of a cell may ask for more with `more_time`; it gets none by default. `functions` are what code
     inside may call on the host. `label` is written on the container, to find it again.
 
+    `network` says which hosts the code may reach: `"api.example.com,*.example.org"`, the same one by one, or a `Network`;
+    none by default. `on_connection` gets each connection when it is over, on another thread; it must not raise or block.
+
     A cell that fails never raises here: see `CellResult.status`. What is wrong with the sandbox itself raises a
     `SandboxError`. One sandbox may be used from several threads: cells run one after the other.
     """
@@ -55,6 +60,8 @@ class Sandbox:
         limits: Limits | None = None,
         timeout: float = 30.0,
         max_timeout: float | None = None,
+        network: str | Iterable[str] | Network | None = None,
+        on_connection: Callable[[Connection], None] = lambda connection: None,
         inputs: Mapping[str, Path] | None = None,
         functions: Mapping[str, HostFunction] | None = None,
         runtime: str | None = None,
@@ -66,12 +73,15 @@ class Sandbox:
         self.max_timeout = timeout if max_timeout is None else max_timeout
         self._inputs = dict(inputs or {})
         self._functions = functions or {}
+        self._network = network if network is None or isinstance(network, Network) else Network.parse(network)
+        self._on_connection = on_connection
         self._runtime = runtime
         self._label = label
         self._backend: Backend | None = None
         self._bridge: Bridge | None = None
         self._calls: HostCalls | None = None
         self._files: Files | None = None
+        self._proxy: Proxy | None = None
         self._turns = Turns()
         self._cell = 0
         self._kernel_up = False
@@ -107,13 +117,23 @@ class Sandbox:
         with contextlib.closing(engine.client()) as client:
             tag = images.find(client, self.image).tag
         backend = DockerBackend(
-            engine, tag, limits=self.limits, inputs=self._inputs, runtime=self._runtime, label=self._label
+            engine,
+            tag,
+            limits=self.limits,
+            inputs=self._inputs,
+            runtime=self._runtime,
+            label=self._label,
+            network=self._network is not None,
         )
         self._backend = backend
         backend.start()
         self._calls = HostCalls(self._functions)
         max_queued = MAX_QUEUED + 2 * int(self.limits.output)
-        self._bridge = self._calls.bridge = Bridge(backend.connect, self._take_call, max_queued=max_queued)
+        self._bridge = self._calls.bridge = Bridge(
+            backend.connect, self._take_call, on_net=self._take_net, max_queued=max_queued
+        )
+        if self._network is not None:
+            self._proxy = Proxy(self._network, self._bridge.send, self._connection_ended)
         self._files = Files(self._bridge, int(self.limits.disk))
         failures: list[BaseException] = []
         warden = threading.Thread(target=self._start_warden, args=(backend, failures), daemon=True)
@@ -170,14 +190,33 @@ class Sandbox:
         self._closed = True
         self._tear_down()
 
+    def _take_net(self, header: dict[str, Any], body: bytes) -> None:
+        if self._proxy is not None:
+            self._proxy.take(header, body)
+
+    def _connection_ended(self, connection: Connection) -> None:
+        """What the code cannot see at its end of a connection is said in the cell's outputs."""
+        if connection.outcome == "cut" and self._bridge is not None:
+            said = f"the connection to {connection.host} was ended: {connection.reason}"
+            self._bridge.events.tell({"op": "notice", "cell": self._cell, "text": said})
+        self._on_connection(connection)
+
+    def end_connections(self) -> None:
+        """Ends the network connections that are open; each has been told to `on_connection` when this returns."""
+        if self._proxy is not None:
+            self._proxy.end_connections()
+
     def _tear_down(self) -> None:
         bridge, self._bridge = self._bridge, None
         backend, self._backend = self._backend, None
         calls, self._calls = self._calls, None
+        proxy, self._proxy = self._proxy, None
         self._kernel_up = False
         try:
             if calls is not None:
                 calls.close()
+            if proxy is not None:
+                proxy.close()
             if bridge is not None:
                 bridge.close()
         finally:

@@ -206,6 +206,25 @@ class Image:
     base64: str
 
 
+Outcome = Literal["closed", "refused", "failed", "cut"]
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """One connection that code asked for, told when it is over. `sent` and `received` are bytes, as the code sees them.
+
+    `refused`: not allowed, and never made. `failed`: nothing answered. `cut`: ended by a limit. `reason` says which.
+    """
+
+    host: str
+    port: int
+    outcome: Outcome
+    reason: str = ""
+    sent: int = 0
+    received: int = 0
+    seconds: float = 0.0
+
+
 @dataclass(frozen=True, slots=True)
 class FileInfo:
     """One entry of the workspace. `path` is relative to `/workspace`, `size` in bytes."""

@@ -36,7 +36,10 @@ SEND_SECONDS = 60
 
 
 class DockerBackend:
-    """One container. `inputs` are files and folders of the host by their name in `/workspace/data`."""
+    """One container. `inputs` are files and folders of the host by their name in `/workspace/data`.
+
+    With `network` the supervisor listens on loopback for connections, and carries them to the host.
+    """
 
     def __init__(
         self,
@@ -48,6 +51,7 @@ class DockerBackend:
         runtime: str | None = None,
         label: str = "",
         lease: float = LEASE,
+        network: bool = False,
     ) -> None:
         self._engine = engine
         self._image = image
@@ -58,6 +62,7 @@ class DockerBackend:
         self._runtime = runtime
         self._label = label
         self._lease = lease
+        self._network = network
         self.name = f"codeact-{uuid.uuid4().hex[:12]}"
         self._asked = self._made = False
         try:
@@ -79,7 +84,7 @@ class DockerBackend:
             self._asked = True
             self._api.create_container(
                 self._image,
-                [PYTHON, "-P", "-m", "sandbox_guest.supervisor", "--lease", str(self._lease)],
+                self._supervisor(),
                 name=self.name,
                 user=SUPERVISOR,
                 working_dir="/workspace",
@@ -157,6 +162,10 @@ class DockerBackend:
         return int(used.get("usage", 0)) - int(
             stats.get("total_inactive_file", stats.get("inactive_file", 0))
         )
+
+    def _supervisor(self) -> list[str]:
+        network = ["--network"] if self._network else []
+        return [PYTHON, "-P", "-m", "sandbox_guest.supervisor", "--lease", str(self._lease), *network]
 
     def _labels(self) -> dict[str, str]:
         return {**ownership(), f"{LABEL}.run": self._label}

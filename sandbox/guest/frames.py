@@ -19,6 +19,12 @@ MAX_CALL = 16 * 1024 * 1024
 """Bytes of the argument, or of the result, of one call of a host function."""
 CHUNK = 1024 * 1024
 """Bytes of a file that one frame carries."""
+STREAM_WINDOW = 128 * 1024
+"""Bytes of one network stream that may be under way in each direction; the reader gives room for more."""
+MAX_STREAMS = 64
+"""Network streams at one moment. All their windows together are half of what the bridge lets be under way."""
+STREAM_CHUNK = 32 * 1024
+"""Bytes of a network stream that one frame carries: a cell's frame waits behind no more than one of each stream."""
 
 _LENGTHS = struct.Struct(">II")
 

@@ -26,7 +26,7 @@ from IPython.core.error import UsageError
 from jupyter_client.jsonutil import json_default
 from traitlets import Type
 
-from . import tracebacks
+from . import installed, tracebacks
 from .more_time import more_time
 from .variables import survey
 
@@ -174,6 +174,7 @@ def attribute_threads() -> None:
 
 def main() -> None:
     sys.path.append(WORKSPACE.rstrip("/"))  # last, so that no file of the workspace takes a module's place
+    installed.set_up()
     KernelApp.launch_instance(
         [
             *("-f", sys.argv[1]),

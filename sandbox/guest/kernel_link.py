@@ -31,7 +31,14 @@ class KernelLink:
     can be guessed before the warden has ended all that the agent left running.
     """
 
-    def __init__(self, context: zmq.Context[Any], folder: str, cwd: str, warden: socket.socket) -> None:
+    def __init__(
+        self,
+        context: zmq.Context[Any],
+        folder: str,
+        cwd: str,
+        warden: socket.socket,
+        variables: dict[str, str],
+    ) -> None:
         self.warden = warden
         self.ended: dict[str, Any] | None = None
         self.pid: int | None = None
@@ -48,7 +55,7 @@ class KernelLink:
         self.iopub = self._connect(context, zmq.SUB, 2)
         self.stdin = self._connect(context, zmq.DEALER, 4)
         self.iopub.setsockopt(zmq.SUBSCRIBE, b"")
-        self._start(key, cwd)
+        self._start(key, cwd, variables)
 
     def _connect(self, context: zmq.Context[Any], kind: int, port: int) -> zmq.Socket[Any]:
         link: zmq.Socket[Any] = context.socket(kind)
@@ -60,7 +67,7 @@ class KernelLink:
         link.connect(f"ipc://{self._ipc}-{port}")
         return link
 
-    def _start(self, key: str, cwd: str) -> None:
+    def _start(self, key: str, cwd: str, variables: dict[str, str]) -> None:
         connection = {
             "transport": "ipc",
             "ip": self._ipc,
@@ -72,7 +79,7 @@ class KernelLink:
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o640), "w") as file:
             json.dump(connection, file)
         # a profile of its own: /tmp may be full, or hold whatever the code of an earlier kernel left there
-        env = {"PYTHONPATH": _guest_root(), "IPYTHONDIR": f"{self._ipc}.ipython"}
+        env = {**variables, "PYTHONPATH": _guest_root(), "IPYTHONDIR": f"{self._ipc}.ipython"}
         order = {"argv": [*LAUNCHER, path], "cwd": cwd, "env": env}
         self.warden.sendall(json.dumps(order).encode() + b"\n")
 

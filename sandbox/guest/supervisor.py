@@ -19,11 +19,12 @@ from typing import Any, ClassVar
 
 import zmq
 
-from . import frames
+from . import frames, network
 from .callers import Callers
 from .files import Files
 from .kernel_link import KernelLink
 from .loop import Loop
+from .network import Streams
 from .outputs import OutputGate
 from .pipes import Pipe
 
@@ -42,7 +43,9 @@ OOM_FILES = ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_c
 
 
 class Supervisor:
-    def __init__(self, private: str, shared: str, workspace: str, lease: float) -> None:
+    def __init__(
+        self, private: str, shared: str, workspace: str, lease: float, *, networked: bool = False
+    ) -> None:
         self._shared, self._workspace, self._lease = shared, workspace, lease
         self._context: zmq.Context[Any] = zmq.Context()
         self._loop = Loop()
@@ -53,6 +56,9 @@ class Supervisor:
 
         self._files = Files(workspace)
         self._callers = Callers(self._loop, self._send)
+        self._streams: Streams | None = None
+        if networked:
+            self._streams = Streams(self._loop, self._send, lambda: self._sequencer.unacked_bytes)
 
         self._kernel: KernelLink | None = None
         self._expecting_warden = True
@@ -109,10 +115,10 @@ class Supervisor:
             pipe.greeted = True
             welcome = {"op": "welcome", "version": VERSION, "received": self._sequencer.received}
             pipe.send_bytes(frames.encode(welcome) + self._sequencer.resume(header.get("received")))
-            self._listen_to_kernel()
+            self._go_on()
             return
         fresh = self._sequencer.accept(header, body)
-        self._listen_to_kernel()
+        self._go_on()
         if not fresh:
             return
         answer = self._operations.get(str(op))
@@ -121,6 +127,12 @@ class Supervisor:
         ack = self._sequencer.ack()
         if ack is not None:
             pipe.send_bytes(ack)
+
+    def _go_on(self) -> None:
+        """The host may have caught up: what waited for it is read again."""
+        self._listen_to_kernel()
+        if self._streams is not None:
+            self._streams.resume()
 
     def _send(self, header: dict[str, Any], body: bytes = b"") -> None:
         frame = self._sequencer.wrap(header, body)
@@ -147,7 +159,8 @@ class Supervisor:
         self._drop_kernel()
         link.settimeout(5)
         try:
-            self._kernel = kernel = KernelLink(self._context, self._shared, self._workspace, link)
+            env = network.variables() if self._streams is not None else {}
+            self._kernel = kernel = KernelLink(self._context, self._shared, self._workspace, link, env)
         except OSError:
             link.close()
             self._send({"op": "kernel_died", "cell": self._cell, "exit": None, "oom": False})
@@ -360,6 +373,10 @@ class Supervisor:
             int(header["call"]), {"ok": bool(header["ok"]), "kind": str(header.get("kind", ""))}, body
         )
 
+    def _net(self, header: dict[str, Any], body: bytes) -> None:
+        if self._streams is not None:
+            self._streams.hear(header, body)
+
     def _file(self, header: dict[str, Any], body: bytes) -> None:
         answer = self._files.serve(header, body)
         if answer is not None:
@@ -372,6 +389,7 @@ class Supervisor:
         "kernel": _expect_kernel,
         "return": _return,
         "file": _file,
+        "net": _net,
     }
 
 
@@ -394,9 +412,13 @@ def main() -> None:
     parser.add_argument("--private", default="/run/s")
     parser.add_argument("--shared", default="/run/k")
     parser.add_argument("--workspace", default="/workspace")
+    parser.add_argument(
+        "--network", action="store_true", help="listen for connections, and carry them to the host"
+    )
     parser.add_argument("--lease", type=float, default=LEASE, help="seconds without a host until it ends")
     arguments = parser.parse_args()
-    Supervisor(arguments.private, arguments.shared, arguments.workspace, arguments.lease).run()
+    folders = (arguments.private, arguments.shared, arguments.workspace)
+    Supervisor(*folders, arguments.lease, networked=arguments.network).run()
     sys.stdout.flush()
     os._exit(0)  # zmq's clean-up may wait for a kernel that is gone
 
