@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from codeact.home import runs_dir
 from codeact.models import resolve
 from codeact.run import Run, Setup
 from codeact.types import Model, Result, RunLimits
-from sandbox import Limits, SandboxError
+from sandbox import Limits, Network, SandboxError
 
 MAX_UNREADABLE = 5
 """Replies in a row that cannot be read, after which a run ends."""
@@ -29,7 +29,8 @@ class Agent:
     """Answers tasks by letting a model act in code. One agent may be used for many runs.
 
     `model` is a model, or a name as for the command line. `limits` end a run; `sandbox_limits` and `cell_timeout` (seconds) bound its code. `output_schema` is a JSON Schema that
-    an answer must fit. Artifacts are copied to `out`, or stay in the run's folder below `runs`.
+    an answer must fit. `network` are the hosts that the code may reach, `packages` those that it has beside the image's, both
+    as `Sandbox` takes them; `on_progress` gets a line for each step while packages are added. Artifacts are copied to `out`, or stay in the run's folder below `runs`.
     """
 
     def __init__(
@@ -42,6 +43,9 @@ class Agent:
         sandbox_limits: Limits | None = None,
         cell_timeout: float = 60.0,
         runtime: str | None = None,
+        network: str | Iterable[str] | Network | None = None,
+        packages: Iterable[str] = (),
+        on_progress: Callable[[str], None] = lambda line: None,
         out: Path | None = None,
         runs: Path | None = None,
     ) -> None:
@@ -53,6 +57,9 @@ class Agent:
             sandbox_limits=sandbox_limits or Limits(),
             cell_timeout=cell_timeout,
             runtime=runtime,
+            network=network if network is None or isinstance(network, Network) else Network.parse(network),
+            packages=tuple(packages),
+            on_progress=on_progress,
             out=out,
             runs=runs or runs_dir(),
         )

@@ -1,7 +1,8 @@
 """Settings of a run. Each is one field below; a flag beats the environment, which beats the file.
 
 `max_turns` is the flag `--max-turns`, the variable `CODEACT_MAX_TURNS`, and the top-level key `max_turns` of
-`codeact.toml` in the current folder. Lists are arrays in the file; in a variable, paths are separated as in `PATH`.
+`codeact.toml` in the current folder. Lists are arrays in the file; in a variable, paths are separated as in `PATH`, and packages
+by spaces.
 """
 
 from __future__ import annotations
@@ -78,6 +79,19 @@ def _limit(name: str) -> Callable[[str], str]:
         return text
 
     return parse
+
+
+def _hosts(text: str) -> str:
+    from sandbox.network import Network
+
+    Network.parse(text)
+    return text
+
+
+def _package(text: str) -> str:
+    from sandbox.image_packages import parse  # brings the engine's client with it
+
+    return str(parse(text))
 
 
 def _choice(*words: str) -> Kind:
@@ -160,7 +174,20 @@ class Settings:
     disk: str = field(
         default="512m", metadata=_about(_size("disk"), "disk space in the sandbox, held in its memory")
     )
-    network: str = field(default="none", metadata=_about(_choice("none"), "network of the sandbox"))
+    network: str = field(
+        default="none",
+        metadata=_about(
+            Kind("none|HOST[,HOST...]", (str,), _hosts),
+            "hosts that the code may reach: api.example.com, *.example.org",
+        ),
+    )
+    pip: tuple[str, ...] = field(
+        default=(),
+        metadata=_about(
+            Kind("PACKAGE", (str,), _package, many=True),
+            "add a package to the image: name or name==1.2; repeatable",
+        ),
+    )
     runtime: str | None = field(default=None, metadata=_about(_NAME, "the engine's runtime, such as runsc"))
     quiet: bool = field(default=False, metadata=_about(SWITCH, "nothing on standard error but errors"))
     json: bool = field(default=False, metadata=_about(SWITCH, "print one JSON object in place of the answer"))
@@ -190,13 +217,20 @@ def load(
     values = _from_file((folder or Path()) / FILE)
     for name, kind in KINDS.items():
         if text := environ.get(variable(name)):
-            values[name] = _parsed(kind, variable(name), text.split(os.pathsep) if name == "data" else [text])
+            values[name] = _parsed(kind, variable(name), _separated(name, text))
     for name, given in flags.items():
         if isinstance(given, bool):
             values[name] = given
         elif given is not None and given != ():
             values[name] = _parsed(KINDS[name], flag(name), [given] if isinstance(given, str) else given)
     return Settings(**values)
+
+
+def _separated(name: str, text: str) -> list[str]:
+    """The values in a variable."""
+    if name == "data":
+        return text.split(os.pathsep)
+    return text.split() if name == "pip" else [text]
 
 
 def _parsed(kind: Kind, where: str, texts: list[str]) -> Any:

@@ -28,8 +28,8 @@ def follow_ups() -> Mapping[str, str]:
     return {name: str(text) for name, text in lines.items()}
 
 
-def system_text(packages: str) -> str:
-    return prompt_file("system.md").replace("{packages}", packages).strip()
+def system_text(packages: str, network: str) -> str:
+    return prompt_file("system.md").replace("{packages}", packages).replace("{network}", network).strip()
 
 
 def example() -> list[Message]:

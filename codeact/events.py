@@ -145,6 +145,21 @@ class ApprovalGiven(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionEnded(Event):
+    """A network connection that code in the sandbox asked for. `outcome` is `closed`, `refused` (by the setting, or the
+    address behind the name), `failed` (nothing answered) or `cut` (by a limit); `reason` is what the code was told.
+    `sent` and `received` are bytes."""
+
+    host: str
+    port: int
+    outcome: str
+    reason: str
+    sent: int
+    received: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Retrying(Event):
     attempt: int
     reason: str

@@ -8,7 +8,7 @@ import math
 import re
 import time
 from collections import deque
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ from codeact.types import (
     RunLimits,
     Usage,
 )
-from sandbox import CellResult, Image, Limits, Sandbox, SandboxError
+from sandbox import CellResult, Connection, Image, Limits, Network, Sandbox, SandboxError
 
 STUCK_TEMPERATURE = 0.8
 CELL_NUMBER = re.compile(r"(?<=\bCell )\d+")
@@ -49,6 +49,9 @@ class Setup:
     sandbox_limits: Limits
     cell_timeout: float
     runtime: str | None
+    network: Network | None
+    packages: tuple[str, ...]
+    on_progress: Callable[[str], None]
     out: Path | None
     runs: Path
 
@@ -70,6 +73,7 @@ class Run:
         self._answers: deque[Any] = deque()
         self._refused: deque[tuple[Any, str]] = deque()
         self._names: Mapping[str, str] = {}
+        self._connections: deque[Connection] = deque()
         self._seen_code: dict[str, str] = {}
         self._repeats = 0
         self._ran_code = self._asked_unseen = False
@@ -86,6 +90,10 @@ class Run:
             inputs=data,
             functions={"final_answer": self._take_answer, "names": self._take_names},
             runtime=setup.runtime,
+            network=setup.network,
+            on_connection=self._connections.append,
+            packages=setup.packages,
+            on_progress=setup.on_progress,
             label=self.id,
         )
 
@@ -111,13 +119,17 @@ class Run:
             "limits": dataclasses.asdict(setup.limits),
             "sandbox_limits": dataclasses.asdict(setup.sandbox_limits),
             "cell_timeout": setup.cell_timeout,
+            "network": "none" if setup.network is None else str(setup.network),
+            "packages": list(setup.packages),
             "data": {name: str(path) for name, path in self._data.items()},
         }
         return events.RunStarted(
             task=self._task,
             model=setup.model.name,
             settings=settings,
-            system=context.system_text(workspace.described(setup.image)),
+            system=context.system_text(
+                workspace.described(setup.image, setup.packages), workspace.network(setup.network)
+            ),
             first=context.first_text(self._task, text, schema),
         )
 
@@ -135,6 +147,8 @@ class Run:
             ended, failure = RunEnded(str(error)), error
         if not isinstance(ended, Answered) and self._guess is not None:
             ended, failure = Answered(answer=self._guess), None
+        self._box.end_connections()
+        yield from self._network_used()
         kept, problems = self._collect()
         for problem in problems:
             yield self.emit(events.Error(kind="FileError", message=problem))
@@ -346,10 +360,17 @@ class Run:
             except StopIteration as ended:
                 cell: CellResult = ended.value
                 break
+            yield from self._network_used()
             yield self.emit(events.OutputDelta(output=output))
+        yield from self._network_used()
         if cell.lost:
             self._kernel_ready = False
         return cell
+
+    def _network_used(self) -> Iterator[events.Event]:
+        """The connections that have ended, as events."""
+        while self._connections:
+            yield self.emit(events.ConnectionEnded(**dataclasses.asdict(self._connections.popleft())))
 
     def _given(self) -> Iterator[events.Event]:
         """The answers that the cell gave, accepted or not, as events."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from collections.abc import Sequence
 from importlib import resources
 from typing import Any
 
-from sandbox import Notice, Sandbox, SandboxError
+from sandbox import Network, Notice, Sandbox, SandboxError
 
 PACKAGE = "codeact_inside"
 FOLDER = ".codeact"
@@ -32,6 +33,8 @@ PACKAGES = {
 """What the prompt says is installed, by image."""
 IMPORTED = {"data": {"pd": "pandas", "np": "numpy"}}
 """What every kernel of an image has imported from the start, by the name it has: models forget to."""
+PACKAGE_HOSTS = ("pypi.org", "files.pythonhosted.org")
+"""What `pip install` needs to reach."""
 SETUP_SECONDS = 60.0
 MANIFEST_SECONDS = 20.0
 
@@ -47,11 +50,21 @@ def prepare(box: Sandbox, names: list[str]) -> Any:
     return set_up_kernel(box, names)
 
 
-def described(image: str) -> str:
-    """What is installed in an image, and what is imported already, for the prompt."""
-    installed = ", ".join(PACKAGES.get(image, ("the Python standard library",)))
+def described(image: str, added: Sequence[str] = ()) -> str:
+    """What is installed in an image or was added to it, and what is imported already, for the prompt."""
+    installed = ", ".join((*PACKAGES.get(image, ("the Python standard library",)), *added))
     imported = " and ".join(f"{name} as {short}" for short, name in IMPORTED.get(image, {}).items())
     return f"{installed}; {imported} are imported already" if imported else installed
+
+
+def network(setting: Network | None) -> str:
+    """What the prompt says of the network."""
+    said = tomllib.loads(resources.files("codeact.prompts").joinpath("network.toml").read_text("utf-8"))
+    if setting is None:
+        return str(said["none"])
+    text = str(said["some"]).replace("{hosts}", str(setting))
+    installs = all(any(e.covers(host, 443) for e in setting.allow) for host in PACKAGE_HOSTS)
+    return f"{text} {said['pip']}" if installs else text
 
 
 def restore(box: Sandbox, loaded: Sequence[str]) -> None:

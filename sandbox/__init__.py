@@ -15,10 +15,12 @@ from sandbox.errors import (
     SandboxError,
     StartError,
 )
+from sandbox.network import Network
 from sandbox.session import Sandbox
 from sandbox.types import (
     CellError,
     CellResult,
+    Connection,
     Dropped,
     FileInfo,
     Image,
@@ -34,6 +36,7 @@ from sandbox.types import (
 __all__ = [
     "CellError",
     "CellResult",
+    "Connection",
     "ConnectionLost",
     "Dropped",
     "EngineError",
@@ -46,6 +49,7 @@ __all__ = [
     "ImageError",
     "ImageNotFound",
     "Limits",
+    "Network",
     "Notice",
     "Output",
     "ProtocolError",

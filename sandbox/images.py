@@ -67,20 +67,32 @@ def environment_tag(name: str) -> str:
     return f"{REPOSITORY}/{name}:environment-{_digest(_environment_parts(name))}"
 
 
+def tag_of(name: str, kind: str, parts: Mapping[str, bytes]) -> str:
+    """A tag for an image on top of the image `name`: what kind it is, and the hash of what it is made of."""
+    return f"{REPOSITORY}/{name}:{kind}-{_digest(parts)}"
+
+
 def find(client: docker.DockerClient, name: str) -> ImageInfo:
     """The built image. Raises ImageNotFound where it is not built, ImageError for an unknown name."""
-    image = _get(client, image_tag(name))
+    image = get(client, image_tag(name))
     if image is None:
         raise ImageNotFound(f"image {name!r} is not built: run `codeact image build {name}`")
-    return _info(name, image)
+    return info(name, image)
 
 
 def list_images(client: docker.DockerClient) -> list[ImageInfo]:
-    """Every image that this version knows, built or not."""
-    found = ((name, _get(client, image_tag(name))) for name in image_names())
-    return [
-        _info(name, image) if image else ImageInfo(name, image_tag(name), present=False)
+    """Every image that this version knows, built or not, then those with packages on top that are there."""
+    found = ((name, get(client, image_tag(name))) for name in image_names())
+    own = [
+        info(name, image) if image else ImageInfo(name, image_tag(name), present=False)
         for name, image in found
+    ]
+    added = client.images.list(filters={"label": "codeact.layer=added"})
+    return own + [
+        info(f"{image.labels.get('codeact.image')} + {image.labels.get('codeact.asked')}", image, tag)
+        for image in added
+        for tag in image.tags
+        if ":added-" in tag
     ]
 
 
@@ -93,12 +105,12 @@ def build(
     """
     if ready := _ready(client, name, base):
         return ready
-    with _one_build(on_progress):
+    with one_build(on_progress):
         return _ready(client, name, base) or _build(client, name, base, on_progress)
 
 
 @contextmanager
-def _one_build(on_progress: Progress) -> Iterator[None]:
+def one_build(on_progress: Progress) -> Iterator[None]:
     """One build at a time for each user: a second one then finds the work done, and no one's leftovers are taken away."""
     folder = user_cache_path("codeact")
     folder.mkdir(parents=True, exist_ok=True)
@@ -112,20 +124,20 @@ def _one_build(on_progress: Progress) -> Iterator[None]:
 
 
 def _ready(client: docker.DockerClient, name: str, base: str | None) -> ImageInfo | None:
-    image = _get(client, image_tag(name))
-    return _info(name, image) if image and base in (None, image.labels.get("codeact.base")) else None
+    image = get(client, image_tag(name))
+    return info(name, image) if image and base in (None, image.labels.get("codeact.base")) else None
 
 
 def _build(client: docker.DockerClient, name: str, base: str | None, on_progress: Progress) -> ImageInfo:
-    environment = _get(client, environment_tag(name))
+    environment = get(client, environment_tag(name))
     if not environment or base not in (None, environment.labels.get("codeact.base")):
         environment = _build_environment(client, name, base, on_progress)
     on_progress(f"{name}: adding the guest code")
     arguments = {"ENVIRONMENT": environment_tag(name)}
-    image = _run_build(client, image_tag(name), _guest_parts(), arguments, {"codeact.layer": "guest"})
+    image = run_build(client, image_tag(name), _guest_parts(), arguments, {"codeact.layer": "guest"})
     remove_older(client, name, keep={image_tag(name), environment_tag(name)})
     on_progress(f"{name}: built {image_tag(name)}")
-    return _info(name, image)
+    return info(name, image)
 
 
 def _build_environment(
@@ -145,14 +157,14 @@ def _build_environment(
         "codeact.packages": json.dumps({r.name: r.version for r in requirements}),
     }
     on_progress(f"{name}: installing {len(wheels)} packages into the image")
-    image = _run_build(
+    image = run_build(
         client, environment_tag(name), {**_environment_parts(name), **wheels}, {"BASE": reference}, labels
     )
     client.images.prune(filters={"dangling": True, "label": "codeact.stage=build"})
     return image
 
 
-def _run_build(
+def run_build(
     client: docker.DockerClient,
     tag: str,
     contents: Mapping[str, bytes | Path],
@@ -187,16 +199,16 @@ def _failure(tag: str, output: str, error: str) -> str:
     return f"image {tag} did not build: {error.strip()}: " + " | ".join(output.strip().splitlines()[-3:])
 
 
-def _get(client: docker.DockerClient, tag: str) -> Any | None:
+def get(client: docker.DockerClient, tag: str) -> Any | None:
     try:
         return client.images.get(tag)
     except NoSuchImage:
         return None
 
 
-def _info(name: str, image: Any) -> ImageInfo:
+def info(name: str, image: Any, tag: str | None = None) -> ImageInfo:
     packages = json.loads(image.labels.get("codeact.packages", "{}"))
-    return ImageInfo(name, image_tag(name), present=True, size=image.attrs["Size"], packages=packages)
+    return ImageInfo(name, tag or image_tag(name), present=True, size=image.attrs["Size"], packages=packages)
 
 
 def _environment_parts(name: str) -> dict[str, bytes]:

@@ -13,7 +13,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from sandbox import images
 from sandbox.backends import Backend
 from sandbox.backends.docker import DockerBackend
 from sandbox.bridge import MAX_QUEUED, Bridge
@@ -23,6 +22,7 @@ from sandbox.errors import ConnectionLost, FileError, SandboxClosed, SandboxErro
 from sandbox.files import Files, check_input_name
 from sandbox.guest import more_time
 from sandbox.hostcalls import HostCalls, HostFunction
+from sandbox.image_packages import find_or_derive, parse
 from sandbox.network import Network
 from sandbox.network_proxy import Proxy
 from sandbox.turns import Turns
@@ -49,6 +49,10 @@ class Sandbox:
     `network` says which hosts the code may reach: `"api.example.com,*.example.org"`, the same one by one, or a `Network`;
     none by default. `on_connection` gets each connection when it is over, on another thread; it must not raise or block.
 
+    `packages` (`"name"`, `"name==1.2"`) are on top of the image's: the first sandbox that asks for them builds an image,
+    those after it start from that; `on_progress` gets a line for each step. Raises ValueError for what is not a host or
+    a package.
+
     A cell that fails never raises here: see `CellResult.status`. What is wrong with the sandbox itself raises a
     `SandboxError`. One sandbox may be used from several threads: cells run one after the other.
     """
@@ -62,6 +66,8 @@ class Sandbox:
         max_timeout: float | None = None,
         network: str | Iterable[str] | Network | None = None,
         on_connection: Callable[[Connection], None] = lambda connection: None,
+        packages: Iterable[str] = (),
+        on_progress: Callable[[str], None] = lambda line: None,
         inputs: Mapping[str, Path] | None = None,
         functions: Mapping[str, HostFunction] | None = None,
         runtime: str | None = None,
@@ -75,6 +81,8 @@ class Sandbox:
         self._functions = functions or {}
         self._network = network if network is None or isinstance(network, Network) else Network.parse(network)
         self._on_connection = on_connection
+        self._packages = [str(parse(package)) for package in packages]
+        self._on_progress = on_progress
         self._runtime = runtime
         self._label = label
         self._backend: Backend | None = None
@@ -114,8 +122,7 @@ class Sandbox:
 
     def _start(self) -> None:
         engine = find_engine()
-        with contextlib.closing(engine.client()) as client:
-            tag = images.find(client, self.image).tag
+        tag = find_or_derive(engine, self.image, self._packages, self._on_progress).tag
         backend = DockerBackend(
             engine,
             tag,

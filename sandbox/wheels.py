@@ -133,9 +133,9 @@ def _sha256(path: Path) -> str:
 def _download(requirements: Sequence[Requirement], target: Target, folder: Path) -> None:
     with tempfile.TemporaryDirectory(prefix=".part-", dir=folder) as part:
         listing = Path(part, "requirements.txt")
-        listing.write_text("".join(_line(r) for r in requirements), "utf-8")
+        listing.write_text("".join(as_line(r) for r in requirements), "utf-8")
         pip = [
-            *_pip(),
+            *pip_command(),
             "download",
             "--quiet",
             "--no-input",
@@ -159,12 +159,12 @@ def _download(requirements: Sequence[Requirement], target: Target, folder: Path)
         )
 
 
-def _line(requirement: Requirement) -> str:
+def as_line(requirement: Requirement) -> str:
     hashes = " ".join(f"--hash={value}" for value in sorted(requirement.hashes))
     return f"{requirement.name}=={requirement.version} {hashes}\n"
 
 
-def _pip() -> list[str]:
+def pip_command() -> list[str]:
     """pip of this Python, or the wheel of it that comes with Python: environments made by uv have none."""
     if importlib.util.find_spec("pip"):
         return [sys.executable, "-m", "pip"]

@@ -198,6 +198,9 @@ def _agent(settings: Settings, schema: dict[str, Any] | None, out: Path | None, 
         ),
         cell_timeout=settings.cell_timeout,
         runtime=settings.runtime,
+        network=settings.network,
+        packages=settings.pip,
+        on_progress=view.say if view else lambda line: None,
         out=out,
     )
 

@@ -153,6 +153,8 @@ class View:
                 self._output(event.output)
             case events.Observed():
                 self._observed(event)
+            case events.ConnectionEnded():
+                self._screen.line(_connection(event), "dim" if event.outcome == "closed" else "yellow")
             case events.Retrying():
                 self._prose = Prose()
                 self.say(
@@ -298,6 +300,14 @@ def _ending(cell: CellResult) -> str:
     ending = said.get(cell.status, "")
     lost = f"lost: {cell.lost}" if cell.lost else ""
     return "; ".join(part for part in (ending, lost) if part)
+
+
+def _connection(event: events.ConnectionEnded) -> str:
+    where = f"network: {clean(event.host)}:{event.port}"
+    if event.outcome == "refused":
+        return f"network: {clean(event.reason)}"
+    moved = f"{event.sent:,} bytes sent, {event.received:,} received, {event.seconds:.1f} s"
+    return f"{where} {moved}" + (f"; {event.outcome}: {clean(event.reason)}" if event.reason else "")
 
 
 def _tokens(usage: Usage) -> str:
