@@ -10,6 +10,7 @@ import contextlib
 import os
 import site
 import sys
+import sysconfig
 
 ADDED = "/opt/added"
 OWN = "/workspace/.packages"
@@ -24,6 +25,12 @@ def set_up() -> None:
     sys.path.append(own)
     if os.path.isdir(added):
         site.addsitedir(added)
+    constraints = os.path.join(OWN, "constraints.txt")
+    with contextlib.suppress(
+        OSError
+    ):  # no room: pip then finds out by itself that the image cannot be written to
+        pin(constraints, sysconfig.get_path("purelib"), added)
+        os.environ["PIP_CONSTRAINT"] = constraints
     os.environ.update(
         PYTHONPATH=os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), own, added))),
         PATH=os.pathsep.join((os.environ.get("PATH", os.defpath), f"{OWN}/bin", f"{ADDED}/bin")),
@@ -35,3 +42,11 @@ def set_up() -> None:
         PIP_PROGRESS_BAR="off",
         PIP_RETRIES="2",  # a host that is refused stays refused
     )
+
+
+def pin(path: str, *libraries: str) -> None:
+    """Writes what is installed in `libraries` as constraints, so that pip says at once what it cannot replace."""
+    names = [name for library in libraries if os.path.isdir(library) for name in os.listdir(library)]
+    pinned = [name.removesuffix(".dist-info").split("-") for name in names if name.endswith(".dist-info")]
+    with open(path, "w") as file:
+        file.writelines(f"{name}=={version}\n" for name, version in pinned)

@@ -51,6 +51,13 @@ class Streams:
         self.address: tuple[str, int] = self._listener.getsockname()
         loop.watch(self._listener.fileno(), self._accept)
 
+    def close(self) -> None:
+        """Ends all connections, and lets the port go."""
+        for stream in list(self._streams.values()):
+            self._drop(stream)
+        self._loop.forget(self._listener.fileno())
+        self._listener.close()
+
     def hear(self, header: dict[str, Any], body: bytes) -> None:
         """A frame of the host for one of the streams; it may be gone."""
         stream = self._streams.get(int(header["stream"]))

@@ -141,6 +141,8 @@ def test_the_environment_is_an_allow_list(backend: str, monkeypatch: pytest.Monk
     assert names <= {
         *("PATH", "HOME", "HOSTNAME", "LANG", "MPLBACKEND", "MPLCONFIGDIR", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"),
         *("PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "IPYTHONDIR", "JPY_PARENT_PID", "TERM", "NO_COLOR", "PAGER"),
+        *("PIP_PREFIX", "PIP_NO_CACHE_DIR", "PIP_NO_INPUT", "PIP_NO_WARN_SCRIPT_LOCATION", "PIP_RETRIES"),
+        *("PIP_DISABLE_PIP_VERSION_CHECK", "PIP_PROGRESS_BAR", "PIP_CONSTRAINT"),
         *("GIT_PAGER", "CLICOLOR", "FORCE_COLOR", "CLICOLOR_FORCE", "PYDEVD_USE_FRAME_EVAL", "TZ", "VIRTUAL_ENV"),
     }  # fmt: skip
 
