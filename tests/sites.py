@@ -57,7 +57,7 @@ class Site:
 
     def _connect(self, address: str, port: int) -> socket.socket:
         self.dialled.append((address, port))
-        return socket.create_connection(self._server.server_address[:2])
+        return socket.create_connection(("127.0.0.1", self._server.server_port))
 
     def _handler(site) -> type[http.server.BaseHTTPRequestHandler]:
         class Handler(http.server.BaseHTTPRequestHandler):

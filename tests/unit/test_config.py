@@ -41,7 +41,7 @@ def test_every_setting_can_come_from_the_file(tmp_path: Path) -> None:
         tmp_path,
         'model = "m"\nbase_url = "http://h/v1"\ndata = ["a.csv", "b=c"]\noutput_schema = "s.json"\nout = "o"\n'
         'max_turns = 2\nmax_seconds = 1.5\nmax_tokens = 4\ncell_timeout = 5\nsandbox = "docker"\nimage = "minimal"\n'
-        'memory = "256m"\ncpus = 0.5\npids = 64\ndisk = 1048576\nnetwork = "none"\nruntime = "runsc"\nquiet = true\n'
+        'memory = "256m"\ncpus = 0.5\npids = 64\ndisk = 1048576\nnetwork = "a.example.org"\npip = ["tabulate==0.9"]\nruntime = "runsc"\nquiet = true\n'
         "json = true\ndebug = false\n",
     )
     assert load({}, {}, tmp_path) == Settings(
@@ -60,7 +60,8 @@ def test_every_setting_can_come_from_the_file(tmp_path: Path) -> None:
         cpus="0.5",
         pids="64",
         disk="1048576",
-        network="none",
+        network="a.example.org",
+        pip=("tabulate==0.9",),
         runtime="runsc",
         quiet=True,
         json=True,
@@ -85,7 +86,8 @@ def test_every_setting_can_come_from_the_environment(tmp_path: Path) -> None:
         "cpus": ("2", "2"),
         "pids": ("99", "99"),
         "disk": ("1m", "1m"),
-        "network": ("none", "none"),
+        "network": ("a.example.org,*.b.org", "a.example.org,*.b.org"),
+        "pip": ("tabulate==0.9 shapely>=2,<3", ("tabulate==0.9", "shapely<3,>=2")),
         "runtime": ("runsc", "runsc"),
         "quiet": ("1", True),
         "json": ("yes", True),
@@ -120,7 +122,11 @@ def test_an_empty_variable_is_none(tmp_path: Path) -> None:
         ("cpus", "all", "'all' is not a number"),
         ("cpus", "0", "cores"),
         ("sandbox", "bubblewrap", "write docker or auto"),
-        ("network", "example.org", "write none"),
+        ("network", "*", "'*' is too wide"),
+        ("network", "a.example.org,", "an entry is empty"),
+        ("network", "https://a.example.org/", "write the host alone: a.example.org"),
+        ("pip", "a b", "'a b' is not a package"),
+        ("pip", "a @ https://example.org/a.whl", "is a URL"),
         ("image", " ", "is empty"),
     ],
 )
