@@ -91,7 +91,7 @@ def from_schema(
         made.append(Parameter(options, "options", schemas.text(more), False, None, _own(more, schemas)))
         convert[options] = converter(more, schemas.types)
     tool_name = identifier(name, other="tool")
-    returned = Schemas(result if document is None else document, schemas.types)
+    returned = Schemas(result, schemas.types) if document is None else schemas
     outcome = returned.read(result, f"{tool_name} result") if result is not None else {}
     return Tool(
         name=tool_name,

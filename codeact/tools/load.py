@@ -15,13 +15,14 @@ from typing import Any
 from codeact.errors import ToolSourceError
 from codeact.tools.functions import from_function, from_toolset, is_toolset, marked
 from codeact.tools.langchain import from_langchain, is_langchain
+from codeact.tools.openapi import from_openapi
 from codeact.tools.tool import Tool
 
 MAX_NAMES = 8
 
 
 def tools_from(source: Any) -> list[Tool]:
-    """The tools in a function, method, object, toolset, LangChain tool, module, `Tool`, a name such as `shop.py:desk`,
+    """The tools in a function, method, object, toolset, LangChain tool, OpenAPI document, module, `Tool`, a name such as `shop.py:desk`,
     or any iterable of these. Raises ToolSourceError where there is none, or two have one path."""
     return unique(_each(source))
 
@@ -68,6 +69,8 @@ def _each(source: Any) -> Iterator[Tool]:
         raise ToolSourceError(
             f"the class {source.__name__} is no toolset: decorate it with @toolset, and give an instance"
         )
+    elif isinstance(source, Mapping) and "openapi" in source:
+        yield from from_openapi(source)
     elif isinstance(source, Mapping):
         raise ToolSourceError(
             "a definition alone is no tool: codeact.tools.definitions.from_definition(definition, function) makes one"

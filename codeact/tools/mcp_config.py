@@ -76,7 +76,7 @@ def _servers(config: Any, place: str, folder: Path | None) -> list[Server]:
 def _server(name: str, entry: Any, place: str, folder: Path | None) -> Server:
     if not isinstance(entry, Mapping):
         raise ToolSourceError(f"{place} must be an object with a command or a url")
-    said = {key: _expanded(value, place) for key, value in entry.items()}
+    said = {key: expanded(value, place) for key, value in entry.items()}
     kind = said.get("type", said.get("transport", "stdio" if "command" in said else "http"))
     transport = _TRANSPORTS.get(str(kind))
     if transport is None:
@@ -123,8 +123,8 @@ def _pairs(value: Any, place: str, key: str) -> dict[str, str]:
     return {str(name): str(each) for name, each in value.items()}
 
 
-def _expanded(value: Any, place: str) -> Any:
-    """With the host's environment in place of `${NAME}` and `${NAME:-otherwise}`."""
+def expanded(value: Any, place: str) -> Any:
+    """A value with the host's environment in place of `${NAME}` and `${NAME:-otherwise}`."""
 
     def known(found: re.Match[str]) -> str:
         name, otherwise = found.groups()
@@ -139,7 +139,7 @@ def _expanded(value: Any, place: str) -> Any:
         case str():
             return _VARIABLE.sub(known, value)
         case list():
-            return [_expanded(each, place) for each in value]
+            return [expanded(each, place) for each in value]
         case Mapping():
-            return {key: _expanded(each, place) for key, each in value.items()}
+            return {key: expanded(each, place) for key, each in value.items()}
     return value
