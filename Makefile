@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup engine images demo test check format fuzz bench stop lock
+.PHONY: help setup engine images browser demo test check format fuzz bench stop lock
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -41,7 +41,15 @@ demo: engine ## the main job: a model answers a question about a file, in a sand
 	@echo "demo: codeact solve \"$$(cat examples/question.txt)\" --data examples/orders.csv" >&2
 	@$(BIN)/codeact solve @examples/question.txt --data examples/orders.csv
 
-test: images ## all tests, with real containers
+browser: ## Chromium, for the tests that need one; they are skipped where it cannot be had
+	@command -v chromium chromium-browser google-chrome > /dev/null || { \
+	    echo "browser: installing chromium" >&2; \
+	    sudo=; [ "$$(id -u)" = 0 ] || sudo="sudo -n"; \
+	    { $$sudo apt-get update -qq && DEBIAN_FRONTEND=noninteractive $$sudo apt-get install -y -qq --no-install-recommends chromium; } > /dev/null 2>&1 || \
+	    echo "browser: chromium could not be installed; tests that need a browser are skipped" >&2; \
+	}
+
+test: images browser ## all tests, with real containers
 	@$(BIN)/python -m pytest
 
 check: setup ## formatter, linter, strict types, direction of imports

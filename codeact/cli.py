@@ -13,6 +13,7 @@ import click
 
 from codeact import __version__
 from codeact.commands.doctor import doctor
+from codeact.commands.export import export
 from codeact.commands.gc import gc
 from codeact.commands.group import Commands, Stopped, meant
 from codeact.commands.image import image
@@ -43,7 +44,7 @@ def cli() -> None:
     """
 
 
-for command in (solve, image, model, doctor, gc, runs, show):
+for command in (solve, image, model, doctor, gc, runs, show, export):
     cli.add_command(command)
 
 

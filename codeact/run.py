@@ -121,7 +121,8 @@ class Run:
             "cell_timeout": setup.cell_timeout,
             "network": "none" if setup.network is None else str(setup.network),
             "packages": list(setup.packages),
-            "data": {name: str(path) for name, path in self._data.items()},
+            "data": {name: str(path.absolute()) for name, path in self._data.items()},
+            "loaded": manifest.loaded_lines(self._described),
         }
         return events.RunStarted(
             task=self._task,

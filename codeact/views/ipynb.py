@@ -1,0 +1,186 @@
+"""A run as a notebook that opens in Jupyter and runs from top to bottom without us.
+
+The task and the model's thoughts are Markdown, its code is code with the outputs that it had. A first cell puts the data
+where the code expects it and stands in for what the sandbox offered: `final_answer`, and the tools that were called, which
+answer as they did then. Code that ended its kernel or was stopped is shown, not run again.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+from collections.abc import Iterator
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+
+from codeact.views import story as stories
+from codeact.views.story import Cell, Story, Turn
+from codeact.workspace import IMPORTED
+from sandbox.text import clean
+from sandbox.types import CellError, CellResult, Dropped, Notice, Output, Rich, Stream
+
+Node = Any
+"""An `nbformat.NotebookNode`, which is not typed."""
+SHOWN = ("text/plain", "text/html", "image/png", "image/jpeg", "text/latex", "text/markdown")
+"""MIME types that are kept; others, such as scripts, are not."""
+STOPPED = ("died", "timeout", "interrupted", "refused")
+
+
+def notebook(story: Story, folder: Path, beside: Path) -> Node:
+    """The notebook of a run. `folder` is where the run's pictures lie, `beside` the folder that the notebook will be in:
+    paths of data are relative to it."""
+    cells = [new_markdown_cell(_head(story)), new_code_cell(_setup(story, beside))]
+    cells[1].metadata["tags"] = ["setup"]
+    count = 0
+    for turn in story.turns:
+        for cell in _turn(turn, folder):
+            if cell.cell_type == "code":
+                count += 1
+                _number(cell, count)
+            cells.append(cell)
+    cells.append(new_markdown_cell(_end(story)))
+    for number, cell in enumerate(cells):
+        cell["id"] = f"cell-{number}"
+    made = new_notebook(cells=cells)
+    made.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    made.metadata.language_info = {"name": "python"}
+    nbformat.validate(made)
+    return made
+
+
+def _head(story: Story) -> str:
+    return f"# {_line(story.task)}\n\nModel {_code(story.model)}, run {_code(story.run)}."
+
+
+def _setup(story: Story, beside: Path) -> str:
+    data = {name: _relative(path, beside) for name, path in (story.settings.get("data") or {}).items()}
+    calls = [
+        {"tool": call.tool, "arguments": call.arguments, "ok": call.ok, "value": call.value, "error": call.error}
+        for turn in story.turns
+        for cell in turn.cells
+        for call in cell.calls
+        if call.ok is not None and call.file is None
+    ]  # fmt: skip
+    text = resources.files("codeact.views").joinpath("assets", "stand_in.py").read_text(encoding="utf-8")
+    imported = IMPORTED.get(str(story.settings.get("image")), {})
+    lines = [
+        text.rstrip(),
+        "",
+        f"data_files({_literal(data)})",
+        *([f"stand_in_tools({_literal(calls)})"] if calls else []),
+        *(f"import {name} as {short}" for short, name in imported.items()),
+        *map(_outside, story.settings.get("loaded") or ()),
+    ]
+    return "\n".join(lines)
+
+
+def _relative(path: str, beside: Path) -> str:
+    try:
+        return Path(os.path.relpath(path, beside)).as_posix()
+    except ValueError:  # on another drive
+        return path
+
+
+def _literal(value: Any) -> str:
+    """JSON as Python source that holds nothing but literals."""
+    return repr(json.loads(json.dumps(value, default=str)))
+
+
+def _turn(turn: Turn, folder: Path) -> Iterator[Node]:
+    said = [clean(turn.thoughts).strip(), *(f"> {_line(remark)}" for remark in turn.remarks)]
+    if text := "\n\n".join(part for part in said if part):
+        yield new_markdown_cell(text)
+    for cell in turn.cells:
+        yield from _cell(cell, folder)
+
+
+def _cell(cell: Cell, folder: Path) -> Iterator[Node]:
+    source = _outside(clean(cell.source).rstrip())
+    status = cell.result.status if cell.result else "unknown"
+    if status in STOPPED:
+        ended = {"died": "ended its kernel", "timeout": "ran out of time"}.get(status, "was stopped")
+        fence = "~~~~" if "~~~" in source else "~~~"
+        yield new_markdown_cell(
+            f"This code {ended}, and is not run here:\n\n{fence}python\n{source}\n{fence}"
+        )
+        return
+    outputs = list(_outputs(cell.result, stories.pictures(cell), folder)) if cell.result else []
+    made = new_code_cell(source, outputs=outputs)
+    if status == "error":
+        made.metadata["tags"] = [
+            "raises-exception"
+        ]  # such a cell does not stop a notebook that is run as a whole
+    yield made
+
+
+def _outside(source: str) -> str:
+    """Code that names files by their place in the sandbox, for a notebook that has them beside it."""
+    for quote in "'\"":
+        source = source.replace(f"{quote}/workspace/", quote).replace(
+            f"{quote}/workspace{quote}", f"{quote}.{quote}"
+        )
+    return source  # fmt: skip
+
+
+def _number(cell: Node, count: int) -> None:
+    cell.execution_count = count
+    for output in cell.outputs:
+        if output.output_type == "execute_result":
+            output.execution_count = count
+
+
+def _outputs(result: CellResult, files: dict[tuple[int, str], str], folder: Path) -> Iterator[Node]:
+    for index, output in enumerate(result.outputs):
+        names = {mime: folder / "figures" / name for (of, mime), name in files.items() if of == index}
+        made = _output(output, names)
+        if made is not None:
+            yield made
+
+
+def _output(output: Output, files: dict[str, Path]) -> Node | None:
+    match output:
+        case Stream(name, text):
+            return new_output("stream", name=name, text=clean(text))
+        case Rich(kind, data):
+            kept = {mime: clean(data[mime]) for mime in SHOWN if mime in data and mime.startswith("text/")}
+            kept |= {mime: text for mime, path in files.items() if (text := _picture(path))}
+            if not kept:
+                return None
+            return new_output("execute_result" if kind == "result" else "display_data", data=kept)
+        case CellError(name, message, traceback):
+            return new_output("error", ename=name, evalue=message, traceback=clean(traceback).split("\n"))
+        case Dropped(size, reason):
+            return new_output("stream", name="stderr", text=f"... {size} bytes were dropped: {reason} ...\n")
+        case Notice(text):
+            return new_output("stream", name="stderr", text=f"({clean(text)})\n")
+
+
+def _picture(path: Path) -> str:
+    try:
+        return base64.b64encode(path.read_bytes()).decode()
+    except OSError:
+        return ""
+
+
+def _end(story: Story) -> str:
+    if story.status != "answered":
+        return f"**No answer** ({story.status.replace('_', ' ')}): {_line(story.error or '')}"
+    text = (
+        story.answer
+        if isinstance(story.answer, str)
+        else json.dumps(story.answer, ensure_ascii=False, indent=2)
+    )
+    return "**Answer**\n\n" + "\n".join(f"    {line}" for line in clean(text).split("\n"))  # fmt: skip
+
+
+def _line(text: str) -> str:
+    return " ".join(clean(text).split())
+
+
+def _code(text: str) -> str:
+    return f"`{clean(text).replace('`', '')}`"

@@ -1,0 +1,162 @@
+"""A run as a reader follows it: turns, the code of each, and what came of it. For exports; made from recorded events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from codeact import events
+from codeact.types import Artifact, Usage
+from sandbox.types import CellResult
+
+
+@dataclass(slots=True)
+class ToolCall:
+    """One call of a tool. `ok` is None where no end is recorded."""
+
+    tool: str
+    arguments: dict[str, Any]
+    ok: bool | None = None
+    value: Any = None
+    file: str | None = None
+    error: str = ""
+    seconds: float = 0.0
+    waited: float = 0.0
+    refused: str = ""
+    """Why a person or a rule refused it."""
+
+
+@dataclass(slots=True)
+class Cell:
+    """Code that was executed. `result` is None where none is recorded; `images` are files in the run's folder."""
+
+    source: str
+    result: CellResult | None = None
+    images: tuple[str, ...] = ()
+    calls: list[ToolCall] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Turn:
+    """`remarks` are what the run itself had to say: retries, refusals, restarts, replies that could not be read."""
+
+    number: int
+    thoughts: str = ""
+    cells: list[Cell] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+    usage: Usage = field(default_factory=Usage)
+    model_seconds: float = 0.0
+
+    @property
+    def code_seconds(self) -> float:
+        return sum(cell.result.seconds for cell in self.cells if cell.result)
+
+
+@dataclass(slots=True)
+class Story:
+    """`status` is `unfinished` where no end is recorded. `started` is in seconds since the epoch."""
+
+    run: str = ""
+    task: str = ""
+    model: str = ""
+    started: float = 0.0
+    settings: dict[str, Any] = field(default_factory=dict)
+    first: str = ""
+    turns: list[Turn] = field(default_factory=list)
+    status: str = "unfinished"
+    answer: Any = None
+    error: str | None = None
+    usage: Usage = field(default_factory=Usage)
+    seconds: float = 0.0
+    artifacts: tuple[Artifact, ...] = ()
+
+
+def tell(log: Iterable[events.Event]) -> Story:
+    """The story of a run's events, as far as they go."""
+    story = Story()
+    calls: dict[str, ToolCall] = {}
+    for event in log:
+        turn = story.turns[-1] if story.turns else Turn(0)
+        match event:
+            case events.RunStarted():
+                story.run, story.started, story.task = event.run, event.time, event.task
+                story.model, story.settings, story.first = event.model, event.settings, event.first
+            case events.TurnStarted():
+                story.turns.append(Turn(event.turn))
+            case events.Replied():
+                turn.thoughts = event.reading.thoughts
+                turn.usage += event.usage
+                turn.model_seconds += event.seconds
+            case events.CodeStarted():
+                turn.cells.append(Cell(event.source))
+            case events.Observed(cell=None):
+                turn.remarks.append(event.text)
+            case events.Observed():
+                cell = turn.cells[-1] if turn.cells else Cell("")
+                cell.result, cell.images = event.cell, event.images
+            case events.ToolCalled():
+                call = calls[event.call] = ToolCall(event.tool, event.arguments)
+                if turn.cells:
+                    turn.cells[-1].calls.append(call)
+            case events.ToolReturned():
+                _end_call(calls.get(event.call), event)
+            case events.ApprovalGiven(allowed=False):
+                _refuse_call(calls, turn, event)
+            case events.Retrying():
+                turn.remarks.append(f"The model did not answer (attempt {event.attempt}): {event.reason}")
+            case events.SandboxRestarted():
+                turn.remarks.append(f"The sandbox was started afresh: {event.reason}; lost: {event.lost}")
+            case events.AnswerGiven(accepted=False):
+                turn.remarks.append(f"The answer was refused: {event.problem}")
+            case events.LimitReached():
+                turn.remarks.append(f"The limit of {event.value:g} {event.limit} was reached")
+            case events.Error():
+                turn.remarks.append(event.message)
+            case events.RunEnded():
+                story.status, story.answer, story.error = event.status, event.answer, event.error
+                story.usage, story.seconds, story.artifacts = event.usage, event.seconds, event.artifacts
+    if story.status == "unfinished":
+        story.usage = sum((turn.usage for turn in story.turns), Usage())
+        story.seconds = sum(turn.model_seconds + turn.code_seconds for turn in story.turns)
+    return story
+
+
+def _end_call(call: ToolCall | None, event: events.ToolReturned) -> None:
+    if call is None:
+        return
+    call.ok, call.value, call.file = event.ok, event.value, event.file
+    call.seconds, call.waited = event.seconds, event.waited
+    if event.error:
+        call.error = ": ".join(str(part) for part in event.error.values())
+
+
+def _refuse_call(calls: dict[str, ToolCall], turn: Turn, event: events.ApprovalGiven) -> None:
+    reason = event.reason or f"refused by {event.by}"
+    if event.call in calls:
+        calls[event.call].refused = reason
+    else:  # what is refused is not executed, and may never have been recorded as called
+        turn.remarks.append(f"The call of {event.tool} was refused: {reason}")
+
+
+def pictures(cell: Cell) -> dict[tuple[int, str], str]:
+    """The files that the pictures of a cell's outputs are kept in, by index of the output and MIME type."""
+    names = iter(cell.images)
+    found: dict[tuple[int, str], str] = {}
+    for index, output in enumerate(cell.result.outputs if cell.result else ()):
+        for mime in ("image/png", "image/jpeg"):
+            data = getattr(output, "data", {})
+            if mime in data and (name := next(names, None)) is not None:
+                found[index, mime] = name
+    return found
+
+
+def plain_settings(story: Story) -> dict[str, Any]:
+    """The settings by dotted name, for display."""
+    shown: dict[str, Any] = {}
+    for name, value in story.settings.items():
+        if isinstance(value, dict):
+            shown.update({f"{name}.{key}": part for key, part in value.items()})
+        else:
+            shown[name] = value
+    return shown
