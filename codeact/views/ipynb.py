@@ -22,7 +22,7 @@ from codeact.views import story as stories
 from codeact.views.story import Cell, Story, Turn
 from codeact.workspace import IMPORTED
 from sandbox.text import clean
-from sandbox.types import CellError, CellResult, Dropped, Notice, Output, Rich, Stream
+from sandbox.types import CellError, CellResult, Dropped, Notice, Output, Rich, Rung, Stream
 
 Node = Any
 """An `nbformat.NotebookNode`, which is not typed."""
@@ -158,6 +158,8 @@ def _output(output: Output, files: dict[str, Path]) -> Node | None:
             return new_output("stream", name="stderr", text=f"... {size} bytes were dropped: {reason} ...\n")
         case Notice(text):
             return new_output("stream", name="stderr", text=f"({clean(text)})\n")
+        case Rung():
+            return new_output("stream", name="stderr", text=f"({clean(str(output))})\n")
 
 
 def _picture(path: Path) -> str:

@@ -28,7 +28,7 @@ from codeact.views import story as stories
 from codeact.views.story import Cell, Story, ToolCall, Turn
 from codeact.views.tables import read_table
 from sandbox.text import clean
-from sandbox.types import CellError, Dropped, Notice, Output, Rich, Stream
+from sandbox.types import CellError, Dropped, Notice, Output, Rich, Rung, Stream
 
 MAX_PICTURE = 8 * 1024 * 1024
 MAX_TEXT = 200_000
@@ -166,6 +166,8 @@ def _texts(output: Output, *, shown_as_picture: bool) -> Iterator[dict[str, Any]
             yield {"kind": "remark", "text": f"{size:,} bytes of output were dropped: {reason}"}
         case Notice():
             yield {"kind": "remark", "text": output.text}
+        case Rung():
+            yield {"kind": "remark", "text": str(output)}
 
 
 def _picture(path: Path) -> dict[str, Any] | None:
