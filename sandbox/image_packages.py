@@ -166,21 +166,18 @@ def _missing(asked: Iterable[Asked], have: Mapping[str, str], target: Target, ex
 
 def _ask_pip(wanted: Sequence[str], installed: Mapping[str, str], target: Target) -> list[Resolved]:
     with tempfile.TemporaryDirectory(prefix="codeact-pip-") as folder:
-        report, locked = Path(folder, "report.json"), Path(folder, "constraints.txt")
+        report, locked, log = (Path(folder, name) for name in ("report.json", "constraints.txt", "log"))
         locked.write_text("".join(f"{name}=={version}\n" for name, version in installed.items()), "utf-8")
         options = ["--dry-run", "--ignore-installed", "--only-binary=:all:", "--constraint", str(locked)]
-        options += ["--target", folder, "--report", str(report), *target.pip_options]
-        done = _pip("install", *options, *wanted)
+        options += ["--target", folder, "--report", str(report), "--log", str(log), *target.pip_options]
+        options += ["--no-input", "--disable-pip-version-check", "--no-color"]
+        done = subprocess.run(
+            [*pip_command(), "install", *options, *wanted], capture_output=True, text=True, check=False
+        )
         if done.returncode:
-            raise ImageError(_complaint(done.stdout, done.stderr, target))
+            said = f"{done.stdout}\n{done.stderr}"
+            raise ImageError(_complaint(said, log.read_text("utf-8", "replace"), target))
         return [_resolved(item) for item in json.loads(report.read_text("utf-8"))["install"]]
-
-
-def _pip(command: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    options = ["--no-input", "--disable-pip-version-check", "--no-color"]
-    return subprocess.run(
-        [*pip_command(), command, *options, *arguments], capture_output=True, text=True, check=False
-    )
 
 
 def _resolved(item: Mapping[str, Any]) -> Resolved:
@@ -197,9 +194,15 @@ def _resolved(item: Mapping[str, Any]) -> Resolved:
     )
 
 
-def _complaint(output: str, errors: str, target: Target) -> str:
+def _unfit(name: str, log: str) -> bool:
+    """Whether pip's log tells of files of this package that it may not, or cannot, install."""
+    why = r"(?:No sources permitted for \S+|none of the wheel's tags .*?)"
+    found = re.findall(rf"Skipping link: {why}: \w+://[^\s#]*/([^/#?\s]+)", log)
+    return any(canonicalize_name(file).startswith(f"{canonicalize_name(name)}-") for file in found)
+
+
+def _complaint(said: str, log: str, target: Target) -> str:
     """What pip said, as one line that says what to do."""
-    said = f"{output}\n{errors}"
     inside = f"Python {target.markers['python_version']} on {target.machine}"
     if found := re.search(r"satisfies the requirement (.+?) \(from versions: (.*)\)", said):
         need, versions = found[1], [v.strip() for v in found[2].split(",") if v.strip() not in ("", "none")]
@@ -208,7 +211,7 @@ def _complaint(output: str, errors: str, target: Target) -> str:
         if versions:
             latest = ", ".join(versions[-SHOWN_VERSIONS:])
             return f"{need}: there is no such version with a wheel for {inside}: there are {latest}"
-        if _pip("index", "versions", Asked(need).name).returncode == 0:
+        if _unfit(Asked(need).name, log):
             return (
                 f"{need}: has no wheel for {inside}, and nothing is built on the host, since that executes the package's"
                 " code: build one (`pip wheel`), put its folder into PIP_FIND_LINKS, and run the same command again"

@@ -37,6 +37,7 @@ class Site:
             self._server.socket = context.wrap_socket(
                 self._server.socket, server_side=True, do_handshake_on_connect=False
             )
+        self.port = self._server.server_port
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
 
     def __enter__(self) -> Self:
@@ -57,7 +58,7 @@ class Site:
 
     def _connect(self, address: str, port: int) -> socket.socket:
         self.dialled.append((address, port))
-        return socket.create_connection(("127.0.0.1", self._server.server_port))
+        return socket.create_connection(("127.0.0.1", self.port))
 
     def _handler(site) -> type[http.server.BaseHTTPRequestHandler]:
         class Handler(http.server.BaseHTTPRequestHandler):

@@ -6,17 +6,24 @@ import hashlib
 import io
 import tarfile
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 
 def wheel(
-    name: str, version: str, *, requires: Sequence[str] = (), tag: str = "py3-none-any", extra: str = ""
+    name: str,
+    version: str,
+    *,
+    requires: Sequence[str] = (),
+    tag: str = "py3-none-any",
+    extra: str = "",
+    more: Mapping[str, str] = {},
 ) -> tuple[str, bytes]:
-    """File name and content of a wheel with one module that knows its version."""
+    """File name and content of a wheel with one module that knows its version, and `more` files."""
     info = f"{name}-{version}.dist-info"
     needs = "".join(f"Requires-Dist: {need}\n" for need in requires)
     files = {
+        **more,
         f"{name}.py": f"VERSION = {version!r}\n",
         f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{needs}{extra}",
         f"{info}/WHEEL": f"Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: {tag}\n",

@@ -15,6 +15,7 @@ from codeact.agent import Agent
 from codeact.errors import ModelError, UsageError
 from codeact.models import ScriptedModel
 from codeact.types import Delta, Reply, Request, Result, RunLimits
+from tests.sites import Site
 
 pytestmark = pytest.mark.docker
 
@@ -363,3 +364,50 @@ def test_a_small_model_is_asked_once_where_a_constant_comes_from(tmp_path: Path)
     assert observations(result)[1].startswith("The value 42 was in no output")
     assert (result.status, result.answer, result.usage.calls) == ("answered", 42, 3)
     assert solve(tmp_path, replies)[0].usage.calls == 2
+
+
+def test_connections_are_events_and_the_rules_tell_what_there_is(tmp_path: Path) -> None:
+    with Site({"/": b"home"}) as site:
+        code = (
+            "import urllib.request, urllib.error\n"
+            "print(urllib.request.urlopen('http://api.example.com/').read())\n"
+            "try: urllib.request.urlopen('http://evil.example/')\n"
+            "except urllib.error.HTTPError as error: print(error)"
+        )
+        result, model = solve(
+            tmp_path, [block(code), block("final_answer(1)")], network=site.network("api.example.com")
+        )
+    assert "b'home'" in observations(result)[0]
+    assert "403: evil.example is refused" in observations(result)[0]
+    rules = model.requests[0].messages[0].content
+    assert "HTTP and HTTPS reach these hosts and no other: api.example.com." in rules
+    assert "There is no network" not in rules
+    used = {event.host: event for event in result.events if isinstance(event, events.ConnectionEnded)}
+    assert {host: event.outcome for host, event in used.items()} == {
+        "api.example.com": "closed",
+        "evil.example": "refused",
+    }
+    assert used["api.example.com"].received > len("home")
+    lines = [
+        line for line in journal.read(tmp_path / "runs" / result.run) if line["type"] == "connection_ended"
+    ]
+    assert {line["host"] for line in lines} == set(used)
+    assert isinstance(result.events[0], events.RunStarted)
+    assert result.events[0].settings["network"] == "api.example.com"
+
+
+def test_a_connection_that_is_open_at_the_end_is_an_event_too(tmp_path: Path) -> None:
+    with Site({"/": b"home"}) as site:
+        code = (
+            "import socket\nlink = socket.create_connection(('127.0.0.1', 3128))\n"
+            "link.sendall(b'CONNECT api.example.com:443 HTTP/1.1\\r\\nHost: h\\r\\n\\r\\n')\n"
+            "assert b'200' in link.recv(100)\nfinal_answer(1)"
+        )
+        result, _ = solve(tmp_path, [block(code)], network=site.network("api.example.com"))
+    kinds = [event.type for event in result.events]
+    assert kinds[-2:] == ["connection_ended", "run_ended"]
+
+
+def test_without_a_network_the_rules_say_so(tmp_path: Path) -> None:
+    _, model = solve(tmp_path, [block("final_answer(1)")])
+    assert "- There is no network. Installed: " in model.requests[0].messages[0].content

@@ -349,3 +349,45 @@ def test_a_clip_shows_the_beginning_and_nothing_else(pieces: list[str]) -> None:
     assert whole.startswith(shown)
     assert shown.count("\n") <= 40
     assert (clip.rest() == "") == (shown == whole)
+
+
+@pytest.mark.parametrize(
+    ("event", "line"),
+    [
+        (
+            events.ConnectionEnded(
+                host="api.example.com",
+                port=443,
+                outcome="closed",
+                reason="",
+                sent=1234,
+                received=56789,
+                seconds=0.31,
+            ),
+            "network: api.example.com:443 1,234 bytes sent, 56,789 received, 0.3 s",
+        ),
+        (
+            events.ConnectionEnded(
+                host="a\x1b[31m.example",
+                port=80,
+                outcome="refused",
+                reason="it is\x1b[2J refused",
+                sent=0,
+                received=0,
+                seconds=0,
+            ),
+            "network: it is refused",
+        ),
+        (
+            events.ConnectionEnded(
+                host="a.example", port=80, outcome="cut", reason="too long", sent=1, received=2, seconds=9
+            ),
+            "network: a.example:80 1 bytes sent, 2 received, 9.0 s; cut: too long",
+        ),
+    ],
+)
+def test_a_connection_is_one_line(event: Event, line: str) -> None:
+    stream = io.StringIO()
+    View(PlainScreen(stream))(event)
+    assert stream.getvalue() == f"{line}\n"
+    assert list(recorded.events_of([journal.to_json(event)])) == [event]
