@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from sandbox.backends import Backend
 from sandbox.backends.docker import DockerBackend
@@ -24,10 +24,12 @@ from sandbox.guest import more_time
 from sandbox.hostcalls import HostCalls, HostFunction
 from sandbox.image_packages import find_or_derive, parse
 from sandbox.network import Network
-from sandbox.network_proxy import Proxy
 from sandbox.turns import Turns
 from sandbox.types import CellResult, Connection, FileInfo, Limits, Notice, Output
 from sandbox.types import size_text as size_text
+
+if TYPE_CHECKING:
+    from sandbox.network_proxy import Proxy
 
 START_SECONDS = 60.0
 RESTART_SECONDS = 30.0
@@ -140,6 +142,8 @@ class Sandbox:
             backend.connect, self._take_call, on_net=self._take_net, max_queued=max_queued
         )
         if self._network is not None:
+            from sandbox.network_proxy import Proxy  # brings asyncio and h11 with it
+
             self._proxy = Proxy(self._network, self._bridge.send, self._connection_ended)
         self._files = Files(self._bridge, int(self.limits.disk))
         failures: list[BaseException] = []
