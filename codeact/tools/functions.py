@@ -296,13 +296,12 @@ def _resolvable(function: Any) -> Iterator[tuple[str, Any]]:
         )
     )
     for name, hint in getattr(function, "__annotations__", {}).items():
-        if not isinstance(hint, str):
-            yield name, hint
-            continue
         try:
-            yield name, eval(hint, scope)  # noqa: S307 - the user's own source, as typing.get_type_hints does
+            while isinstance(hint, str):
+                hint = eval(hint, scope)  # noqa: S307 - the user's own source, as typing.get_type_hints does
         except Exception:  # noqa: BLE001, S112 - as above
             continue
+        yield name, hint
 
 
 def _hint(parameter: inspect.Parameter, hints: Mapping[str, Any]) -> Any:
@@ -325,13 +324,15 @@ def _parameter(
     annotated = _field(hint)
     starred = found.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     default = _default(found)
+    schema = {} if hint is inspect.Parameter.empty else hints.schema(found.name)
+    schema.pop("default", None)  # it may be one that does not cross
     return Parameter(
         name=name,
         kind=_KINDS[found.kind],
         annotation=hints.text(hint),
         required=default is inspect.Parameter.empty and not starred,
         default=None if default is inspect.Parameter.empty else ... if hidden else crossing(default),
-        schema={} if hint is inspect.Parameter.empty else hints.schema(found.name),
+        schema=schema,
         description=(annotated.description if annotated else None) or docs.parameters.get(found.name, ""),
         sent="" if name == found.name else found.name,
     )

@@ -5,15 +5,16 @@ from __future__ import annotations
 import inspect
 import types
 import typing
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import is_dataclass
 from enum import Enum
 from typing import Annotated, Any, Literal, NotRequired, Required
 
 import typing_extensions
-from pydantic import BaseModel, ConfigDict, PydanticUserError, TypeAdapter
-from pydantic.errors import PydanticSchemaGenerationError, PydanticUndefinedAnnotation
+from pydantic import BaseModel, ConfigDict, TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic.warnings import ArbitraryTypeWarning
 from pydantic_core import SchemaValidator, core_schema
 
 from codeact.tools.names import identifier
@@ -37,13 +38,12 @@ _LOOSE = ConfigDict(arbitrary_types_allowed=True)
 
 def adapter(hint: Any) -> TypeAdapter[Any]:
     """What pydantic makes of a hint; anything goes where it can make nothing of it."""
-    hint = _known(hint)
-    for config in (_LOOSE, None):
+    for config in (_LOOSE, None):  # a model has a configuration of its own, and takes no other
         try:
-            return TypeAdapter(hint, config=config)
-        except (PydanticSchemaGenerationError, PydanticUndefinedAnnotation, NameError, TypeError):
-            continue
-        except PydanticUserError:  # a model has a configuration of its own
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ArbitraryTypeWarning)
+                return TypeAdapter(_known(hint), config=config)
+        except Exception:  # noqa: BLE001, S112 - a hint is any expression, and pydantic fails on them in many ways
             continue
     return TypeAdapter(Any)
 

@@ -12,7 +12,7 @@ from datetime import date, datetime, timedelta
 from decimal import Decimal
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, Optional, TypedDict, Union
+from typing import Annotated, Any, Literal, LiteralString, NamedTuple, Never, Optional, TypedDict, Union
 from uuid import UUID
 
 import pytest
@@ -436,3 +436,27 @@ def test_wrong_options(options: dict[str, Any], message: str) -> None:
 def test_a_secret_that_is_no_parameter() -> None:
     with pytest.raises(ToolSourceError, match="has no parameter 'pasword', which secret names"):
         from_function(tool(secret=["pasword"])(lambda password: password))
+
+
+def strange(x: "not valid ((", y: "int", z: "Absent", n: Never, t: LiteralString = "t") -> None: ...  # type: ignore  # noqa: F821, F722, UP037
+
+
+def test_hints_that_say_nothing_check_nothing() -> None:
+    made = from_function(strange)
+    assert [each.annotation for each in made.parameters] == ["", "int", "", "Any", "Any"]
+    assert made.check({"x": 1, "y": "2", "z": 3, "n": 4}) == {"x": 1, "y": 2, "z": 3, "n": 4}
+
+
+def test_a_secret_default_is_in_no_schema() -> None:
+    @tool(secret=["key"])
+    def f(
+        key: str = Field("s3cret", description="The key."),
+        many: list[int] = Field(default_factory=list),  # noqa: B008
+    ) -> Any:
+        return key, many
+
+    made = from_function(f)
+    assert made.signature == "f(key: str = ..., many: list[int] = ...) -> Any"
+    assert "s3cret" not in repr(made)
+    assert made.parameters[0].description == "The key."
+    assert made.call(**made.check({})) == ("s3cret", [])
