@@ -1,7 +1,7 @@
 """The agent: a task and data in, events out, an answer at the end.
 
 One turn: the log becomes messages, the model replies, the reply is read, its code runs, what it did is observed. The
-loop is `Agent._turns`; what the steps do is in `run.py`.
+loop is `Agent._turns`; what the steps do is in `run/`.
 """
 
 from __future__ import annotations

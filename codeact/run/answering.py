@@ -1,0 +1,65 @@
+"""Answers of a run: given by code, refused or accepted, or said in plain words."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from typing import Any
+
+from codeact import context, events
+from codeact.answers import AnswerCheck
+from codeact.errors import Answered
+from codeact.run.record import Record
+
+
+class Answering:
+    """`guess` is an answer in words that was asked about; it stands where nothing better comes."""
+
+    def __init__(self, check: AnswerCheck, record: Record) -> None:
+        self._check, self._record = check, record
+        self._accepted: deque[Any] = deque()
+        self._refused: deque[tuple[Any, str]] = deque()
+        self.guess: Any = None
+
+    def take(self, payload: Any) -> None:
+        """`final_answer`, called by code in the sandbox. Raises HostCallRefused, which is raised in the cell."""
+        try:
+            self._accepted.append(self._check.from_code(payload))
+        except Exception as refusal:
+            answer = payload.get("value") if isinstance(payload, dict) else None
+            self._refused.append((answer, str(refusal)))
+            raise
+
+    @property
+    def given(self) -> bool:
+        return bool(self._accepted)
+
+    @property
+    def last(self) -> Any:
+        return self._accepted[-1]
+
+    def told(self) -> Iterator[events.Event]:
+        """The answers that a cell gave, accepted or not, as events."""
+        while self._refused:
+            answer, problem = self._refused.popleft()
+            yield self._record.emit(events.AnswerGiven(answer=answer, accepted=False, problem=problem))
+        for answer in self._accepted:
+            yield self._record.emit(events.AnswerGiven(answer=answer, accepted=True))
+
+    def in_words(self, text: str, *, unfounded: bool, small: bool) -> Iterator[events.AnswerGiven | str]:
+        """A plain reply is an answer. One that no code stands behind (`unfounded`), and one of a small model, is asked
+        about once: yields the event, then what is asked. Raises Answered."""
+        answer, problem = self._check.from_words(text)
+        given = self._record.emit(
+            events.AnswerGiven(answer=answer, accepted=problem is None, problem=problem)
+        )
+        assert isinstance(given, events.AnswerGiven)
+        yield given
+        said = context.follow_ups()
+        if problem is not None:
+            yield said["refused"].format(problem=problem)
+        elif self.guess is None and (unfounded or small):
+            self.guess = answer
+            yield said["not_run" if unfounded else "in_words"]
+        else:
+            raise Answered(answer=answer)

@@ -1,0 +1,108 @@
+"""Asking the model: from the log of a run to a reply that was read."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator
+from typing import Any
+
+from codeact import actions, context, events
+from codeact.errors import LimitReached, ModelError
+from codeact.models import wire
+from codeact.pump import Interrupted, Pump
+from codeact.run.meter import Meter
+from codeact.run.record import Record
+from codeact.types import Delta, Model, Reading, Reply, Request, Retrying
+
+STUCK_TEMPERATURE = 0.8
+
+
+class Asking:
+    """`repeats` is how often in a row the model wrote the same code with the same result."""
+
+    def __init__(self, model: Model, record: Record, meter: Meter) -> None:
+        self._model, self._record, self._meter = model, record, meter
+        self._pump: Pump[Delta | Retrying | Reply] | None = None
+        self._interrupts_seen = 0
+        self.repeats = 0
+
+    def interrupt(self) -> None:
+        """May be called from any thread."""
+        if self._pump is not None:
+            self._pump.interrupt()
+
+    def ask(self, turn: int) -> Generator[events.Event, None, Reading]:
+        """Asks the model and reads its reply. A reply that was cut is never executed."""
+        began = time.monotonic()
+        request = Request(context.keep_all(self._record.log, self._record.pictures), **self._warmth())
+        try:
+            reply = yield from self._stream_reply(request)
+        except Interrupted:
+            self._interrupts_seen = self._meter.interrupts
+            self._meter.check(turn)
+            return Reading("", problem=context.follow_ups()["interrupted"])
+        self._meter.usage += reply.usage
+        reading = _read(reply)
+        yield self._record.emit(
+            events.Replied(
+                turn=turn,
+                text=reply.text,
+                reading=reading,
+                finish=reply.finish,
+                usage=reply.usage,
+                model=reply.model,
+                seconds=time.monotonic() - began,
+            )
+        )
+        return reading
+
+    def _warmth(self) -> dict[str, Any]:
+        """A model that writes the same code again would do so for ever at the temperature it has."""
+        return {"temperature": STUCK_TEMPERATURE, "seed": self.repeats} if self.repeats else {}
+
+    def _stream_reply(self, request: Request) -> Generator[events.Event, None, Reply]:
+        """The reply, with its pieces as events. It is ended early where more text could not change what is done."""
+        text = ""
+        emit = self._record.emit
+        self._pump = Pump(self._model(request))
+        if self._meter.interrupts > self._interrupts_seen:  # it came before there was a pump to tell
+            self._pump.interrupt()
+        try:
+            while True:
+                match self._next():
+                    case Reply() as reply:
+                        return reply
+                    case Retrying(attempt, reason, wait):
+                        text = ""
+                        yield emit(events.Retrying(attempt=attempt, reason=reason, wait=wait))
+                    case Delta(piece, kind):
+                        yield emit(events.TextDelta(text=piece, kind=kind))
+                        if kind == "text":
+                            text += piece
+                            end = self._complete(text) if "\n" in piece else None
+                            if end is not None:
+                                return Reply(text[:end], usage=wire.estimate(request.messages, text))
+        finally:
+            self._pump.close()
+            self._pump = None
+
+    def _next(self) -> Delta | Retrying | Reply:
+        assert self._pump is not None
+        try:
+            return self._pump.get(timeout=self._meter.left())
+        except TimeoutError:
+            raise LimitReached("seconds", self._meter.limits.seconds or 0) from None
+        except StopIteration:
+            raise ModelError(f"{self._model.name} ended without a reply") from None
+
+    def _complete(self, text: str) -> int | None:
+        return actions.complete(text, first_block_only=self._model.small)
+
+
+def _read(reply: Reply) -> Reading:
+    said = context.follow_ups()
+    if reply.finish == "length":
+        return Reading(reply.text, problem=said["cut"])
+    if reply.finish == "content_filter":
+        return Reading(reply.text, problem=said["filtered"])
+    return actions.read(reply.text)

@@ -1,0 +1,161 @@
+"""The frame of a run: its sandbox and its record, opened, gone through, and closed with how it ended."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections import deque
+from collections.abc import Generator, Iterator, Mapping
+from pathlib import Path
+
+from codeact import artifacts, context, events, journal, manifest, workspace
+from codeact.errors import Answered, CodeActError, LimitReached, RunEnded
+from codeact.run.answering import Answering
+from codeact.run.asking import Asking
+from codeact.run.cells import Cells
+from codeact.run.meter import Meter
+from codeact.run.record import Record
+from codeact.run.setup import Setup
+from codeact.types import Artifact, Reading
+from sandbox import Connection, Sandbox, SandboxError
+
+
+class Run:
+    """One run, and the steps that the agent's loop is made of. Used by one thread; `interrupt` may be called from any."""
+
+    def __init__(self, setup: Setup, task: str, data: Mapping[str, Path]) -> None:
+        self._setup, self._task, self._data = setup, task, data
+        self.id = journal.new_run_id()
+        self._folder = setup.runs / self.id
+        self._record = Record(self.id, self._folder)
+        self._meter = Meter(setup.limits)
+        self._answering = Answering(setup.check, self._record)
+        self._asking = Asking(setup.model, self._record, self._meter)
+        connections: deque[Connection] = deque()
+        self._box = Sandbox(
+            setup.image,
+            limits=setup.sandbox_limits,
+            timeout=setup.cell_timeout,
+            inputs=data,
+            functions={
+                "final_answer": self._answering.take,
+                "names": lambda payload: self._cells.take_names(payload),
+            },
+            runtime=setup.runtime,
+            network=setup.network,
+            on_connection=connections.append,
+            packages=setup.packages,
+            on_progress=setup.on_progress,
+            label=self.id,
+        )
+        self._cells = Cells(
+            setup, self._box, self._record, self._meter, self._answering, self._asking, connections
+        )
+
+    # -- from start to end ---------------------------------------------------------------------------------------
+
+    def play(self, turns: Iterator[events.Event]) -> Iterator[events.Event]:
+        """Starts the sandbox, goes through the turns, and ends with `RunEnded`, however they end."""
+        with self._box:
+            self._cells.described = workspace.prepare(self._box, list(self._data))
+            self._record.open()
+            try:
+                yield self.emit(self._started())
+                yield from self._to_the_end(turns)
+            finally:
+                self._record.close()
+
+    def _started(self) -> events.RunStarted:
+        setup = self._setup
+        schema = json.dumps(setup.check.schema) if setup.check.schema else None
+        text = manifest.render(self._cells.described) if self._data else ""
+        settings = {
+            "image": setup.image,
+            "limits": dataclasses.asdict(setup.limits),
+            "sandbox_limits": dataclasses.asdict(setup.sandbox_limits),
+            "cell_timeout": setup.cell_timeout,
+            "network": "none" if setup.network is None else str(setup.network),
+            "packages": list(setup.packages),
+            "data": {name: str(path.absolute()) for name, path in self._data.items()},
+            "loaded": manifest.loaded_lines(self._cells.described),
+        }
+        return events.RunStarted(
+            task=self._task,
+            model=setup.model.name,
+            settings=settings,
+            system=context.system_text(
+                workspace.described(setup.image, setup.packages), workspace.network(setup.network)
+            ),
+            first=context.first_text(self._task, text, schema),
+        )
+
+    def _to_the_end(self, turns: Iterator[events.Event]) -> Iterator[events.Event]:
+        failure: Exception | None = None
+        try:
+            yield from turns
+            raise AssertionError("the turns ended without saying how")
+        except RunEnded as end:
+            ended = end
+            if isinstance(end, LimitReached):
+                yield self.emit(events.LimitReached(limit=end.limit, value=end.value))
+        except (CodeActError, SandboxError) as error:
+            yield self.emit(events.Error(kind=type(error).__name__, message=str(error)))
+            ended, failure = RunEnded(str(error)), error
+        if not isinstance(ended, Answered) and self._answering.guess is not None:
+            ended, failure = Answered(answer=self._answering.guess), None
+        self._box.end_connections()
+        yield from self._cells.beside()
+        kept, problems = self._collect()
+        for problem in problems:
+            yield self.emit(events.Error(kind="FileError", message=problem))
+        yield self.emit(
+            events.RunEnded(
+                status=ended.status,  # type: ignore[arg-type]
+                answer=ended.answer,
+                usage=self._meter.usage,
+                seconds=self._meter.seconds,
+                artifacts=tuple(kept),
+                error=str(ended) or None,
+            )
+        )
+        if failure is not None:
+            raise failure
+
+    def _collect(self) -> tuple[list[Artifact], list[str]]:
+        target = self._setup.out or self._folder / "artifacts"
+        try:
+            kept, problems = artifacts.collect(self._box, target)
+        except SandboxError:  # it is gone, and what it held with it
+            kept, problems = [], []
+        return [*kept, *self._record.figures], problems
+
+    def interrupt(self) -> None:
+        self._meter.interrupts += 1
+        self._asking.interrupt()
+        self._box.interrupt()
+
+    # -- the steps of a turn -------------------------------------------------------------------------------------
+
+    def emit(self, event: events.Event) -> events.Event:
+        return self._record.emit(event)
+
+    def check_limits(self, turn: int) -> None:
+        """Raises LimitReached, or Interrupted when the person said so twice."""
+        self._meter.check(turn)
+
+    def ask(self, turn: int) -> Generator[events.Event, None, Reading]:
+        """Asks the model and reads its reply."""
+        return self._asking.ask(turn)
+
+    def execute(self, turn: int, reading: Reading) -> Iterator[events.Event]:
+        """Runs the code of a reply. Raises Answered when it gave the answer."""
+        return self._cells.execute(turn, reading)
+
+    def observe(self, turn: int, text: str) -> events.Event:
+        return self._cells.observe(turn, text)
+
+    def take_words(self, turn: int, text: str) -> Iterator[events.Event]:
+        """A reply without code. Raises Answered when it is taken for the answer."""
+        unfounded = bool(self._data) and not self._cells.ran
+        for step in self._answering.in_words(text, unfounded=unfounded, small=self._setup.model.small):
+            yield self.observe(turn, step) if isinstance(step, str) else step

@@ -1,0 +1,40 @@
+"""What a run has used of what it may: turns, time, tokens, and the patience of the person."""
+
+from __future__ import annotations
+
+import time
+
+from codeact.errors import Interrupted, LimitReached
+from codeact.types import RunLimits, Usage
+
+
+class Meter:
+    """`interrupts` counts how often the person said stop: once ends a turn, twice the run."""
+
+    def __init__(self, limits: RunLimits) -> None:
+        self.limits = limits
+        self.usage = Usage()
+        self.interrupts = 0
+        self._began = time.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self._began
+
+    def left(self) -> float | None:
+        """Seconds until the limit of the run; None where it has none."""
+        limit = self.limits.seconds
+        return None if limit is None else max(0.0, limit - self.seconds)
+
+    def check(self, turn: int) -> None:
+        """Raises LimitReached, or Interrupted when the person said so twice."""
+        limits = self.limits
+        if self.interrupts > 1:
+            raise Interrupted("ended by the person")
+        for name, value, limit in (
+            ("turns", turn - 1, limits.turns),
+            ("seconds", self.seconds, limits.seconds),
+            ("tokens", self.usage.total_tokens, limits.tokens),
+        ):
+            if limit is not None and value >= limit:
+                raise LimitReached(name, limit)

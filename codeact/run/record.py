@@ -1,0 +1,74 @@
+"""The events of a run as they happen: stamped, written to the journal, kept for the context."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+
+from codeact import events
+from codeact.journal import Journal
+from codeact.types import Artifact
+from sandbox import Image
+
+
+class Record:
+    """Events come from the run's own thread by `emit`, from any other by `post`: the run hands those on with `posted`.
+
+    `log` holds what the context is made of, `pictures` the images of observations by their name, `figures` the files
+    they were kept as.
+    """
+
+    def __init__(self, run: str, folder: Path) -> None:
+        self._run, self._folder = run, folder
+        self._journal: Journal | None = None
+        self._seq = 0
+        self._lock = threading.Lock()
+        self._posted: deque[events.Event] = deque()
+        self.log: list[events.Event] = []
+        self.pictures: dict[str, Image] = {}
+        self.figures: list[Artifact] = []
+
+    def open(self) -> None:
+        """Makes the run's folder. Raises UsageError where it cannot be made."""
+        self._journal = Journal(self._folder)
+
+    def close(self) -> None:
+        with self._lock:
+            if self._journal is not None:
+                self._journal.close()
+
+    def emit(self, event: events.Event) -> events.Event:
+        """The event with its number and time, once it is in the journal. Raises UsageError when the disk does not take it."""
+        with self._lock:
+            assert self._journal is not None
+            self._seq += 1
+            event = dataclasses.replace(event, run=self._run, seq=self._seq, time=time.time())
+            self._journal.append(event)
+            if not event.live_only:
+                self.log.append(event)
+        return event
+
+    def post(self, event: events.Event) -> events.Event:
+        """As `emit`, from a thread that is not the run's."""
+        event = self.emit(event)
+        self._posted.append(event)
+        return event
+
+    def posted(self) -> Iterator[events.Event]:
+        """What other threads recorded since this was last asked."""
+        while self._posted:
+            yield self._posted.popleft()
+
+    def keep_picture(self, image: Image) -> str | None:
+        """The name under which a picture is kept; None where it is none."""
+        assert self._journal is not None
+        path = self._journal.keep_picture(image)
+        if path is None:
+            return None
+        self.pictures[path.name] = image
+        self.figures.append(Artifact(path.name, path, path.stat().st_size))
+        return path.name

@@ -1,0 +1,29 @@
+"""What the runs of one agent have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from codeact.answers import AnswerCheck
+from codeact.types import Model, RunLimits
+from sandbox import Limits, Network
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """See `Agent` for what each setting means."""
+
+    model: Model
+    limits: RunLimits
+    check: AnswerCheck
+    image: str
+    sandbox_limits: Limits
+    cell_timeout: float
+    runtime: str | None
+    network: Network | None
+    packages: tuple[str, ...]
+    on_progress: Callable[[str], None]
+    out: Path | None
+    runs: Path
