@@ -21,6 +21,8 @@ from sandbox.types import parse_size
 PORTS = frozenset({80, 443})
 """The ports of an entry that names none."""
 CONNECT_SECONDS = 10.0
+SHOWN = 8
+"""Entries that a refusal names."""
 MAX_ADDRESSES = 4
 """Addresses of one name that are tried."""
 
@@ -150,7 +152,7 @@ class Network:
             what = f"port {port} of {name}" if elsewhere else name
             wanted = name if port in PORTS else f"{name}:{port}"
             raise Forbidden(
-                f"{what} is refused: the network setting does not allow it; allowed: {self};"
+                f"{what} is refused: the network setting does not allow it; allowed: {self._shown()};"
                 f" the person who runs this can add it with --network {wanted}"
             )
         return name
@@ -175,6 +177,10 @@ class Network:
                 problem = error
         assert problem is not None
         raise problem
+
+    def _shown(self) -> str:
+        more = len(self.allow) - SHOWN
+        return ", ".join(map(str, self.allow[:SHOWN])) + (f" and {more} more" if more > 0 else "")
 
     def __str__(self) -> str:
         return ", ".join(map(str, self.allow))

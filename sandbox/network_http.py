@@ -23,8 +23,8 @@ from sandbox.types import Connection, Outcome, size_text
 MAX_HEAD = 64 * 1024
 HEAD_SECONDS = 30.0
 """For a request to come in whole."""
-IDLE_SECONDS = 120.0
-"""Without a byte in either direction, after which a connection is closed."""
+IDLE_SECONDS = 300.0
+"""Without a byte in either direction, after which a connection is closed: mostly one that a program keeps for later."""
 CLOSING_SECONDS = 15.0
 """The same when the code has said that it sends no more: it may have gone."""
 READ = 64 * 1024
@@ -92,7 +92,9 @@ class Exchange:
         except TimeoutError:
             if asyncio.get_running_loop().time() >= self._deadline:
                 self._end("cut", f"it lasted longer than {self._network.seconds:g} seconds")
-            return not self._sent + self._received
+            else:
+                self._end("closed", f"no byte went over it for {self._idle:g} seconds")
+            return False
         except Forbidden as refusal:
             self._end("cut" if self._answered else "refused", str(refusal))
             return await self._answer(403)
@@ -104,7 +106,12 @@ class Exchange:
             return await self._answer(400)
         except OSError as error:
             reason = error.strerror or str(error) or type(error).__name__
-            self._end("failed", f"{self.host} could not be reached: {_ascii(reason)}")
+            what = (
+                "was reached, and failed"
+                if self._answered or self._sent + self._received
+                else "could not be reached"
+            )
+            self._end("failed", f"{self.host} {what}: {_ascii(reason)}")
             return await self._answer(502)
 
     async def _serve(self) -> bool:
@@ -140,6 +147,8 @@ class Exchange:
             event = self._server.next_event()
             if isinstance(event, h11.Request):
                 return event
+            if event is not h11.NEED_DATA:
+                raise BadRequest(_BAD_REQUEST)
             data = await self._stream.read()
             if not data and not asked:
                 return None
@@ -153,7 +162,9 @@ class Exchange:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             if not tasks[1].done() and tasks[0].exception() is None:
                 await asyncio.wait(tasks[1:])
-            for task in tasks:
+            for task in reversed(
+                tasks
+            ):  # what the server said goes before what became of the code's own words
                 if task.done():
                     task.result()
         finally:
@@ -200,7 +211,10 @@ class Exchange:
 
     async def _download(self, client: h11.Connection, upstream: Upstream) -> None:
         while True:
-            event = client.next_event()
+            try:
+                event = client.next_event()
+            except h11.RemoteProtocolError:
+                raise OSError("it closed early, or answered with what is not HTTP") from None
             if event is h11.NEED_DATA:
                 client.receive_data(await upstream.read())
             elif isinstance(event, h11.InformationalResponse):

@@ -226,10 +226,10 @@ class Sandbox:
         try:
             if calls is not None:
                 calls.close()
-            if proxy is not None:
-                proxy.close()
             if bridge is not None:
                 bridge.close()
+            if proxy is not None:  # after the bridge: what it still has to say waits for nobody
+                proxy.close()
         finally:
             if backend is not None:
                 _stop(backend)

@@ -418,7 +418,11 @@ def main() -> None:
     parser.add_argument("--lease", type=float, default=LEASE, help="seconds without a host until it ends")
     arguments = parser.parse_args()
     folders = (arguments.private, arguments.shared, arguments.workspace)
-    Supervisor(*folders, arguments.lease, networked=arguments.network).run()
+    try:
+        supervisor = Supervisor(*folders, arguments.lease, networked=arguments.network)
+    except OSError as error:
+        sys.exit(f"the supervisor cannot listen: {error}")
+    supervisor.run()
     sys.stdout.flush()
     os._exit(0)  # zmq's clean-up may wait for a kernel that is gone
 

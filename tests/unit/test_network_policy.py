@@ -135,6 +135,11 @@ def test_a_refusal_names_host_reason_and_mend(host: str, port: int, line: str) -
     assert str(caught.value) == line
 
 
+def test_a_long_list_is_not_told_in_full() -> None:
+    with pytest.raises(Forbidden, match=r"h7\.example\.com and 92 more; the person who"):
+        network(*(f"h{n}.example.com" for n in range(100))).check("evil.example", 443)
+
+
 FORBIDDEN = [
     "0.0.0.0",
     "10.0.0.1",

@@ -23,7 +23,7 @@ from sandbox.guest.frames import MAX_STREAMS, STREAM_WINDOW
 from sandbox.guest.loop import Loop
 from sandbox.guest.network import Streams
 from sandbox.network_proxy import Proxy
-from tests.sites import PUBLIC, Site
+from tests.sites import PUBLIC, Page, Site
 
 
 class Joined:
@@ -114,7 +114,12 @@ BIG = bytes(range(256)) * 40_000
 
 @pytest.fixture(scope="module")
 def site() -> Iterator[Site]:
-    with Site({"/": b"home", "/big": BIG, "/endless": endless, "/a?b=%20c": b"asked"}) as running:
+    broken: dict[str, Page] = {
+        "/gone": lambda handler: handler.connection.close(),
+        "/junk": lambda handler: handler.wfile.write(b"SSH-2.0-server\r\n\r\n"),
+        "/half": lambda handler: handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf"),
+    }
+    with Site({"/": b"home", "/big": BIG, "/endless": endless, "/a?b=%20c": b"asked", **broken}) as running:
         yield running
 
 
@@ -200,6 +205,7 @@ def test_clients_show_why_they_were_refused(joined: Joined, url: str) -> None:
         b"GET http://api.example.com:x/ HTTP/1.1",
         b"GET http://api.example.com\\@evil.example/ HTTP/1.1",
         b"GET http://api.example.com@evil.example/ HTTP/1.1",
+        b"\r\n\r\n\r\n",
     ],
 )
 def test_what_is_no_request_is_said_to_be_none(joined: Joined, site: Site, request_line: bytes) -> None:
@@ -207,6 +213,14 @@ def test_what_is_no_request_is_said_to_be_none(joined: Joined, site: Site, reque
     said = everything(joined.raw(request_line + b"\r\nHost: api.example.com\r\n\r\n"))
     assert said.startswith(b"HTTP/1.1 40")
     assert site.dialled == []
+
+
+def test_code_that_goes_before_it_has_asked_leaves_nothing(joined: Joined) -> None:
+    for said in (b"", b"\r\n", b"GET http://api.example.com/ HTTP/1.1\r\n"):
+        with joined.raw(said) as link:
+            link.shutdown(socket.SHUT_WR)
+            everything(link)
+    assert joined.client().get("http://api.example.com/").text == "home"
 
 
 def test_a_head_without_end_is_refused(joined: Joined) -> None:
@@ -225,6 +239,18 @@ def test_what_cannot_be_reached_is_said(site: Site) -> None:
             "api.example.com could not be reached: Name or service not known",
         )
         assert joined.next_told().outcome == "failed"
+
+
+def test_a_server_that_breaks_off_is_said(joined: Joined) -> None:
+    for page in ("/gone", "/junk"):
+        answer = joined.client().get(f"http://api.example.com{page}")
+        assert (answer.status_code, answer.reason) == (
+            502,
+            "api.example.com was reached, and failed: it closed early, or answered with what is not HTTP",
+        )
+    said = everything(joined.raw(b"GET http://api.example.com/half HTTP/1.0\r\nConnection: close\r\n\r\n"))
+    assert said.endswith(b"half") or said == b"(reset)"
+    assert [joined.next_told().outcome for _ in range(3)] == ["failed"] * 3
 
 
 def test_a_reader_that_stops_holds_up_nobody_and_little_memory(joined: Joined) -> None:
