@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 from typing import Any, Literal
@@ -52,6 +53,11 @@ def pid() -> int:
     return os.getpid()
 
 
+async def forever() -> str:
+    await asyncio.Event().wait()
+    return "never"
+
+
 async def header(context: Context[Any, Any], name: str) -> str:
     request: Any = context.request_context.request
     return str(request.headers.get(name))
@@ -66,6 +72,7 @@ server.add_tool(environment, name="class", annotations=ToolAnnotations(idempoten
 server.add_tool(die)
 server.add_tool(pid, annotations=ToolAnnotations(read_only_hint=True))
 server.add_tool(header)
+server.add_tool(forever)
 
 if __name__ == "__main__":
     print("a line on standard error", file=sys.stderr)

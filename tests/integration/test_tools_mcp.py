@@ -151,6 +151,37 @@ def test_many_calls_at_once(over_stdio: dict[str, Tool]) -> None:
     assert asyncio.run(all_of_them()) == [2 * i for i in range(64)]
 
 
+def test_a_call_that_is_given_up_leaves_the_others(over_stdio: dict[str, Tool]) -> None:
+    async def give_up() -> None:
+        async with asyncio.timeout(0.2):
+            await over_stdio["forever"].call()
+
+    first = call(over_stdio, "pid")
+    with pytest.raises(TimeoutError):
+        asyncio.run(give_up())
+    assert call(over_stdio, "pid") == first
+
+
+def test_the_end_does_not_wait_for_calls() -> None:
+    with McpServers(stdio()) as servers:
+        tools = by_name(servers)
+        outcomes: list[BaseException] = []
+
+        def wait() -> None:
+            try:
+                call(tools, "forever")
+            except BaseException as error:  # noqa: BLE001 - whatever ends it
+                outcomes.append(error)
+
+        waiting = threading.Thread(target=wait)
+        waiting.start()
+        call(tools, "pid")
+    waiting.join(20)
+    assert not waiting.is_alive()
+    assert len(outcomes) == 1
+    assert children() == []
+
+
 def test_calls_from_several_threads(over_stdio: dict[str, Tool]) -> None:
     found: list[int] = []
     threads = [
@@ -247,4 +278,4 @@ def test_a_program_that_forgets_to_close_ends() -> None:
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, timeout=60, check=True, text=True
     )
-    assert (done.stdout, done.stderr) == ("9\n", "")
+    assert (done.stdout, done.stderr) == ("10\n", "")
