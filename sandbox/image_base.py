@@ -128,9 +128,19 @@ def _one_line(error: Exception) -> str:
     return " ".join(str(text).split())[:300]
 
 
+def bootstrap_hash(recipe: Path) -> str:
+    return hashlib.sha256((recipe / "bootstrap.sh").read_bytes()).hexdigest()[:12]
+
+
+def bootstrap(recipe: Path, archive: Path, on_progress: Callable[[str], None]) -> None:
+    """Writes a root file system with Python, out of Debian packages, to a tar file. Raises ImageError."""
+    install_packages({"mmdebstrap": "mmdebstrap"}, on_progress, extra=("debian-archive-keyring",))
+    on_progress("bootstrapping Debian (about half a minute)")
+    _run(["sh", str(recipe / "bootstrap.sh"), str(archive)])
+
+
 def _debian(client: docker.DockerClient, recipe: Path, on_progress: Callable[[str], None]) -> str:
-    script = recipe / "bootstrap.sh"
-    tag = f"{DEBIAN}-{hashlib.sha256(script.read_bytes()).hexdigest()[:12]}"
+    tag = f"{DEBIAN}-{bootstrap_hash(recipe)}"
     reference = f"codeact/base:{tag}"
     if _present(client, reference):
         return reference
@@ -139,11 +149,9 @@ def _debian(client: docker.DockerClient, recipe: Path, on_progress: Callable[[st
         raise ImageError(
             f"a Debian base made here ({machine}) does not run on the engine ({engine}): use another --base"
         )
-    install_packages({"mmdebstrap": "mmdebstrap"}, on_progress, extra=("debian-archive-keyring",))
     with tempfile.TemporaryDirectory(prefix="codeact-base-") as folder:
-        on_progress("bootstrapping Debian (about half a minute)")
         archive = Path(folder, "base.tar")
-        _run(["sh", str(script), str(archive)])
+        bootstrap(recipe, archive, on_progress)
         on_progress("importing it")
         with archive.open("rb") as file:
             client.api.import_image(

@@ -58,13 +58,18 @@ def image_names() -> list[str]:
 
 def image_tag(name: str) -> str:
     """`codeact/NAME:HASH`, the hash of all that the image is made of. Raises ImageError for an unknown name."""
-    parts = {"environment": environment_tag(name).encode(), **_guest_parts()}
+    parts = {"environment": environment_tag(name).encode(), **guest_parts()}
     return f"{REPOSITORY}/{name}:{_digest(parts)}"
+
+
+def guest_hash() -> str:
+    """The hash of the code that owns the kernel, by itself."""
+    return _digest(guest_parts())
 
 
 def environment_tag(name: str) -> str:
     """The tag of the image without its guest layer."""
-    return f"{REPOSITORY}/{name}:environment-{_digest(_environment_parts(name))}"
+    return f"{REPOSITORY}/{name}:environment-{_digest(environment_parts(name))}"
 
 
 def tag_of(name: str, kind: str, parts: Mapping[str, bytes]) -> str:
@@ -134,7 +139,7 @@ def _build(client: docker.DockerClient, name: str, base: str | None, on_progress
         environment = _build_environment(client, name, base, on_progress)
     on_progress(f"{name}: adding the guest code")
     arguments = {"ENVIRONMENT": environment_tag(name)}
-    image = run_build(client, image_tag(name), _guest_parts(), arguments, {"codeact.layer": "guest"})
+    image = run_build(client, image_tag(name), guest_parts(), arguments, {"codeact.layer": "guest"})
     remove_older(client, name, keep={image_tag(name), environment_tag(name)})
     on_progress(f"{name}: built {image_tag(name)}")
     return info(name, image)
@@ -158,7 +163,7 @@ def _build_environment(
     }
     on_progress(f"{name}: installing {len(wheels)} packages into the image")
     image = run_build(
-        client, environment_tag(name), {**_environment_parts(name), **wheels}, {"BASE": reference}, labels
+        client, environment_tag(name), {**environment_parts(name), **wheels}, {"BASE": reference}, labels
     )
     client.images.prune(filters={"dangling": True, "label": "codeact.stage=build"})
     return image
@@ -211,7 +216,7 @@ def info(name: str, image: Any, tag: str | None = None) -> ImageInfo:
     return ImageInfo(name, tag or image_tag(name), present=True, size=image.attrs["Size"], packages=packages)
 
 
-def _environment_parts(name: str) -> dict[str, bytes]:
+def environment_parts(name: str) -> dict[str, bytes]:
     """Name in the build context → content, of all that an environment is made of but the wheels, which the lock names."""
     if name not in image_names():
         raise ImageError(f"unknown image {name!r}: known are {', '.join(image_names())}")
@@ -223,7 +228,7 @@ def _environment_parts(name: str) -> dict[str, bytes]:
     return parts
 
 
-def _guest_parts() -> dict[str, bytes]:
+def guest_parts() -> dict[str, bytes]:
     sources = {
         f"sandbox_guest/{path.relative_to(_GUEST).as_posix()}": path.read_bytes()
         for path in _GUEST.rglob("*")

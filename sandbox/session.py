@@ -14,15 +14,14 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from sandbox.backends import Backend
-from sandbox.backends.docker import DockerBackend
+from sandbox.backends.choice import BackendName, choose, make_backend
 from sandbox.bridge import MAX_QUEUED, Bridge
 from sandbox.cells import LOST_VARIABLES, CellRun, death, late
-from sandbox.engine import find_engine
 from sandbox.errors import ConnectionLost, FileError, SandboxClosed, SandboxError, StartError
 from sandbox.files import Files, check_input_name
 from sandbox.guest import more_time
 from sandbox.hostcalls import HostCalls, HostFunction
-from sandbox.image_packages import find_or_derive, parse
+from sandbox.image_packages import parse
 from sandbox.network import Network
 from sandbox.turns import Turns
 from sandbox.types import CellResult, Connection, FileInfo, Limits, Notice, Output
@@ -46,7 +45,8 @@ class Sandbox:
     `image` is the name of one of the images in `images/`. `timeout` is in seconds, for one cell. `inputs` are files and
     folders of the host by the name under which they lie, read-only, in `/workspace/data`. `max_timeout` is up to how many
     seconds, in all, the code of a cell may ask for more with `more_time`; it gets none by default. `functions` are what code
-    inside may call on the host. `label` is written on the container, to find it again.
+    inside may call on the host. `label` is written on the container, to find it again. `backend` is what contains the
+    code: an engine where one answers, else bubblewrap, or the one that is named; `runtime` is one of the engine's.
 
     `network` says which hosts the code may reach: `"api.example.com,*.example.org"`, the same one by one, or a `Network`;
     none by default. `on_connection` gets each connection when it is over, on another thread; it must not raise or block.
@@ -74,6 +74,7 @@ class Sandbox:
         functions: Mapping[str, HostFunction] | None = None,
         runtime: str | None = None,
         label: str = "",
+        backend: BackendName = "auto",
     ) -> None:
         self.image = image
         self.limits = limits or Limits()
@@ -87,6 +88,12 @@ class Sandbox:
         self._on_progress = on_progress
         self._runtime = runtime
         self._label = label
+        self.backend: BackendName = backend
+        """What was asked for; from the start on what it is, `docker` or `bubblewrap`."""
+        self.notice: str | None = None
+        """One line, where no engine answered: what contains the code instead, and what is weaker for it."""
+        self.unenforced: Mapping[str, str] = {}
+        """What cannot be enforced here → one line why; known from the start on."""
         self._backend: Backend | None = None
         self._bridge: Bridge | None = None
         self._calls: HostCalls | None = None
@@ -123,17 +130,20 @@ class Sandbox:
             raise
 
     def _start(self) -> None:
-        engine = find_engine()
-        tag = find_or_derive(engine, self.image, self._packages, self._on_progress).tag
-        backend = DockerBackend(
-            engine,
-            tag,
+        chosen = choose(self.backend, self._runtime)
+        self.backend, self.notice = chosen.name, chosen.notice or self.notice
+        backend = make_backend(
+            chosen,
+            self.image,
+            self._packages,
+            self._on_progress,
             limits=self.limits,
             inputs=self._inputs,
             runtime=self._runtime,
             label=self._label,
             network=self._network is not None,
         )
+        self.unenforced = backend.unenforced
         self._backend = backend
         backend.start()
         self._calls = HostCalls(self._functions)

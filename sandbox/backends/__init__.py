@@ -5,13 +5,20 @@ A backend is done when the suite in `tests/contract` passes with it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from sandbox.bridge import ByteStream
 
 
 class Backend(Protocol):
+    @property
+    def unenforced(self) -> Mapping[str, str]:
+        """What this backend cannot enforce here → one line why. Known before it is started.
+
+        Names are those of `Limits`, and of what else `docs/sandbox.md` promises.
+        """
+
     def start(self) -> None:
         """Starts the sandbox with its supervisor. Raises a SandboxError."""
 

@@ -5,31 +5,38 @@ from __future__ import annotations
 import contextlib
 import json
 import socket
-import stat
 import struct
 import threading
 import time
 import uuid
 from collections.abc import Mapping, Sequence
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import docker
 from docker.errors import APIError, NotFound
 
+from sandbox.backends import seccomp
+from sandbox.backends.common import (
+    AGENT_ARGV,
+    AGENT_USER,
+    FOLDERS,
+    LEASE,
+    OPEN_FILES,
+    RELAY_ARGV,
+    SHARED_MEMORY,
+    SUPERVISOR_USER,
+    environment,
+    readable_by_all,
+    supervisor_argv,
+)
 from sandbox.backends.reaper import FAILURES, LABEL, ownership, reap_in_background
 from sandbox.bridge import ByteStream
 from sandbox.engine import Engine
 from sandbox.errors import ConnectionLost, EngineError, ImageNotFound, StartError
 from sandbox.types import Limits
 
-SUPERVISOR = "10001:10001"
-AGENT = "10002:10001"
-PYTHON = "/opt/venv/bin/python"
 READ = 256 * 1024
-LEASE = 60.0
-"""Seconds without a host after which a sandbox ends by itself."""
 REMOVAL_PAUSES = (0.0, 0.05, 0.2, 0.5, 1.0)
 SEND_SECONDS = 60
 """How long the engine may take in nothing before a stream counts as broken."""
@@ -56,9 +63,7 @@ class DockerBackend:
         self._engine = engine
         self._image = image
         self._limits = limits
-        self._inputs = {
-            name: path for name, path in inputs.items() if engine.local and _readable_by_all(path)
-        }
+        self._inputs = {name: path for name, path in inputs.items() if engine.local and readable_by_all(path)}
         self._runtime = runtime
         self._label = label
         self._lease = lease
@@ -73,6 +78,10 @@ class DockerBackend:
             ) from error
         self._api = self._client.api
 
+    @property
+    def unenforced(self) -> Mapping[str, str]:
+        return {}
+
     def start(self) -> None:
         settings = container_settings(self._limits, runtime=self._runtime)
         mounts = [
@@ -84,9 +93,9 @@ class DockerBackend:
             self._asked = True
             self._api.create_container(
                 self._image,
-                self._supervisor(),
+                supervisor_argv(self._lease, network=self._network),
                 name=self.name,
-                user=SUPERVISOR,
+                user=SUPERVISOR_USER,
                 working_dir="/workspace",
                 environment=environment(),
                 labels=self._labels(),
@@ -111,10 +120,8 @@ class DockerBackend:
             ) from error
 
     def connect(self) -> ByteStream:
-        # -P: the working folder is the agent's, and no file in it may pass for a module of ours
-        argv = [PYTHON, "-P", "-S", "-m", "sandbox_guest.relay"]
         try:
-            made = self._api.exec_create(self.name, argv, stdin=True, user=SUPERVISOR)
+            made = self._api.exec_create(self.name, list(RELAY_ARGV), stdin=True, user=SUPERVISOR_USER)
             return AttachedStream(self._api.exec_start(made["Id"], socket=True))
         except FAILURES as error:
             reason = _explained(error) + self._last_words()
@@ -125,7 +132,7 @@ class DockerBackend:
     def run_as_agent(self, argv: Sequence[str], *, wait: bool = False) -> None:
         try:
             made = self._api.exec_create(
-                self.name, [PYTHON, "-P", "-S", *argv], stdout=wait, stderr=False, user=AGENT
+                self.name, [*AGENT_ARGV, *argv], stdout=wait, stderr=False, user=AGENT_USER
             )
             self._api.exec_start(made["Id"], detach=not wait)
         except FAILURES as error:
@@ -163,10 +170,6 @@ class DockerBackend:
             stats.get("total_inactive_file", stats.get("inactive_file", 0))
         )
 
-    def _supervisor(self) -> list[str]:
-        network = ["--network"] if self._network else []
-        return [PYTHON, "-P", "-m", "sandbox_guest.supervisor", "--lease", str(self._lease), *network]
-
     def _labels(self) -> dict[str, str]:
         return {**ownership(), f"{LABEL}.run": self._label}
 
@@ -186,56 +189,32 @@ class DockerBackend:
 def container_settings(limits: Limits, *, runtime: str | None = None) -> dict[str, Any]:
     """The settings that contain the code; every one of them is tried by the contract suite."""
     memory = int(limits.memory)
-    disk = f"size={limits.disk},nr_inodes={limits.files}"
     return {
         "network_mode": "none",
         "read_only": True,
         "init": True,
         "privileged": False,
         "cap_drop": ["ALL"],
-        "security_opt": ["no-new-privileges:true", "seccomp=" + seccomp_profile()],
+        "security_opt": [
+            "no-new-privileges:true",
+            "seccomp=" + json.dumps(seccomp.profile(), separators=(",", ":")),
+        ],
         "pids_limit": int(limits.pids),
         "mem_limit": memory,
         "memswap_limit": memory,
         "nano_cpus": int(float(limits.cpus) * 10**9),
         "oom_score_adj": 500,
-        "shm_size": "64m",
+        "shm_size": SHARED_MEMORY.size,
         "ipc_mode": "private",
         "ulimits": [
-            docker.types.Ulimit(name="nofile", soft=1024, hard=1024),
+            docker.types.Ulimit(name="nofile", soft=OPEN_FILES, hard=OPEN_FILES),
             docker.types.Ulimit(name="fsize", soft=int(limits.disk), hard=int(limits.disk)),
             docker.types.Ulimit(name="core", soft=0, hard=0),
         ],
-        "tmpfs": {
-            # runc gives a tmpfs the mode that the folder has in the image; the two are kept the same
-            "/tmp": "rw,nosuid,nodev,noexec,size=64m,mode=1777",  # noqa: S108
-            "/run/k": "rw,nosuid,nodev,noexec,size=1m,mode=770,uid=10001,gid=10001",
-            "/run/s": "rw,nosuid,nodev,noexec,size=1m,mode=700,uid=10001,gid=10001",
-            # sticky, and the supervisor's: the agent may not move what the supervisor made
-            "/workspace": f"rw,nosuid,nodev,exec,{disk},mode=3770,uid=10001,gid=10001",
-            "/workspace/data": f"rw,nosuid,nodev,noexec,{disk},mode=755,uid=10001,gid=10001",
-        },
+        "tmpfs": {folder.place: f"{folder.flags},{folder.options(limits)}" for folder in FOLDERS},
         "log_config": docker.types.LogConfig(type="json-file", config={"max-size": "1m", "max-file": "1"}),
         "runtime": runtime,
     }
-
-
-def environment() -> dict[str, str]:
-    """All that is set inside beside what the image sets; nothing of the host's."""
-    return {
-        "HOME": "/tmp",  # noqa: S108
-        "LANG": "C.UTF-8",
-        "MPLBACKEND": "module://matplotlib_inline.backend_inline",
-        "OMP_NUM_THREADS": "1",
-        "OPENBLAS_NUM_THREADS": "1",
-        "PYTHONPATH": "/opt/sandbox",
-        "PYTHONDONTWRITEBYTECODE": "1",
-    }
-
-
-def seccomp_profile() -> str:
-    text = resources.files("sandbox.backends").joinpath("seccomp.json").read_text()
-    return json.dumps(json.loads(text), separators=(",", ":"))
 
 
 class AttachedStream:
@@ -290,17 +269,6 @@ class AttachedStream:
                 return None
             data += more
         return data
-
-
-def _readable_by_all(path: Path) -> bool:
-    """Whether another user may read a file or a folder: what is not is sent through the bridge by us, who may."""
-    try:
-        mode = path.stat().st_mode
-    except OSError:
-        return False
-    if stat.S_ISDIR(mode):
-        return mode & 0o005 == 0o005
-    return bool(mode & 0o004)
 
 
 def _explained(error: Exception) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 
 from docker.errors import DockerException
 
+from sandbox.backends.identity import start_time
 from sandbox.engine import Engine
 from sandbox.errors import EngineError
 
@@ -73,13 +74,13 @@ def _is_left(labels: Mapping[str, str], state: str) -> bool:
     machine, _, process = owner.rpartition("/")
     pid, _, started = process.partition(":")
     if machine == _machine() and pid.isdigit() and started:
-        return _start_time(int(pid)) != started
+        return start_time(int(pid)) != started
     expires = labels.get(f"{LABEL}.expires", "")
     return state in ("exited", "dead") or not expires.isdigit() or int(expires) < time.time()
 
 
 def _identity(pid: int) -> str:
-    return f"{_machine()}/{pid}:{_start_time(pid)}"
+    return f"{_machine()}/{pid}:{start_time(pid)}"
 
 
 def _machine() -> str:
@@ -88,11 +89,3 @@ def _machine() -> str:
         return f"{socket.gethostname()}/{Path('/proc/self/ns/pid').readlink()}"
     except OSError:
         return f"{socket.gethostname()}/"
-
-
-def _start_time(pid: int) -> str:
-    """When a process started, in clock ticks since boot: tells it from a later one of the same number. Empty: no such."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
-    except (OSError, IndexError):
-        return ""

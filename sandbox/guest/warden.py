@@ -14,8 +14,10 @@ import select
 import signal
 import socket
 import sys
+import time
+from typing import Any
 
-from .relay import meet
+from .relay import PATIENCE, meet
 
 SOCKET = "/run/k/warden.sock"
 KERNEL_OOM_SCORE = "800"
@@ -25,9 +27,7 @@ def main() -> None:
     path = sys.argv[1] if len(sys.argv) > 1 else SOCKET
     kill_all()
     clean(os.path.dirname(path))
-    link = meet(path)
-    with link.makefile("rb", buffering=0) as reader:
-        order = json.loads(reader.readline())
+    link, order = take_order(path)
     # SIGCHLD must wake the select below, however early the kernel ends
     wake_read, wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     signal.set_wakeup_fd(wake_write)
@@ -35,6 +35,22 @@ def main() -> None:
     kernel = start(order["argv"], order["cwd"], order["env"])
     link.sendall(json.dumps({"pid": kernel}).encode() + b"\n")
     watch(link, wake_read, kernel)
+
+
+def take_order(path: str) -> tuple[socket.socket, dict[str, Any]]:
+    """The link to the supervisor, and what to start. Turned away, it asks again: word of its coming may be on its way.
+
+    Raises OSError when nobody wants it.
+    """
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        link = meet(path)
+        with contextlib.suppress(ConnectionResetError), link.makefile("rb", buffering=0) as reader:
+            if line := reader.readline():
+                return link, json.loads(line)
+        link.close()
+        time.sleep(0.01)
+    raise TimeoutError("the supervisor wants no kernel")
 
 
 def watch(link: socket.socket, wake: int, kernel: int) -> None:

@@ -3,19 +3,47 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import closing
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import Any, Protocol
 
 import docker
 import pytest
 
 from sandbox import CellResult, Limits, Notice, Rung, Sandbox, cells
+from sandbox.backends import cgroups, spawner
+from sandbox.backends.machine import look
+from sandbox.backends.reaper import reap
 from sandbox.engine import find_engine
+from sandbox.processes import descendants, processes_naming
 from tests.contract.host import assert_as_before, held
 
 Make = Callable[..., Sandbox]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One way to have a sandbox: `settings` are those of `Sandbox`; `absent` says why it cannot be had here."""
+
+    settings: Mapping[str, Any]
+    absent: Callable[[], str | None]
+    unenforced: Callable[[], Mapping[str, str]]
+
+
+KINDS = {
+    "docker": Kind({"backend": "docker"}, lambda: None, dict),
+    "bubblewrap": Kind(
+        {"backend": "bubblewrap"},
+        lambda: None if look().program else "bubblewrap is not installed",
+        lambda: look().unenforced,
+    ),
+}
+declared = cache(lambda name: KINDS[name].unenforced())
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -27,35 +55,56 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="module", autouse=True)
 def as_before() -> Iterator[None]:
     """After each module this process holds what it held before."""
+    spawner.spawn(["true"]).wait()  # its thread stays
     before = held()
     yield
     assert_as_before(before)
 
 
-@pytest.fixture(scope="module", params=["docker"])
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skips a test that `needs` what its backend says it cannot enforce; nothing else skips a test."""
+    parameters = getattr(item, "callspec", None)
+    name = parameters.params.get("backend") if parameters else None
+    for mark in item.iter_markers("needs") if name else ():
+        for need in mark.args:
+            if need in declared(name):
+                pytest.skip(f"{name} does not enforce {need}: {declared(name)[need]}")
+
+
+@pytest.fixture(scope="module", params=list(KINDS))
 def backend(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
+    """The backend of the sandboxes of a test `box`, `fresh` and `make`; another one is to be given `settings`."""
+    name = str(request.param)
+    if absent := KINDS[name].absent():
+        pytest.skip(absent)
+    return name
 
 
 @pytest.fixture(scope="module")
-def box(backend: str) -> Iterator[Sandbox]:
-    with Sandbox(image="minimal", limits=Limits(), functions=FUNCTIONS) as sandbox:
+def settings(backend: str) -> Mapping[str, Any]:
+    """What `Sandbox` is to be given for this backend."""
+    return KINDS[backend].settings
+
+
+@pytest.fixture(scope="module")
+def box(settings: Mapping[str, Any]) -> Iterator[Sandbox]:
+    with Sandbox(image="minimal", limits=Limits(), functions=FUNCTIONS, **settings) as sandbox:
         yield sandbox
 
 
 @pytest.fixture
-def fresh(backend: str) -> Iterator[Sandbox]:
-    with Sandbox(image="minimal", functions=FUNCTIONS) as sandbox:
+def fresh(settings: Mapping[str, Any]) -> Iterator[Sandbox]:
+    with Sandbox(image="minimal", functions=FUNCTIONS, **settings) as sandbox:
         yield sandbox
 
 
 @pytest.fixture
-def make(backend: str) -> Iterator[Make]:
+def make(settings: Mapping[str, Any]) -> Iterator[Make]:
     """Makes started sandboxes that are closed after the test."""
     made: list[Sandbox] = []
 
-    def start(**settings: Any) -> Sandbox:
-        sandbox = Sandbox(**{"image": "minimal", **settings})
+    def start(**more: Any) -> Sandbox:
+        sandbox = Sandbox(**{"image": "minimal", **settings, **more})
         made.append(sandbox)
         sandbox.start()
         return sandbox
@@ -65,14 +114,47 @@ def make(backend: str) -> Iterator[Make]:
         sandbox.close()
 
 
+class Host(Protocol):
+    """What is on this machine of the sandboxes with a label, seen from outside; and `reap`, which removes what is left."""
+
+    def existing(self, label: str) -> list[Callable[[], None]]:
+        """One for each: it ends that sandbox, as somebody else might."""
+
+    def reap(self) -> int: ...
+
+
+class EngineHost:
+    def __init__(self, client: docker.DockerClient) -> None:
+        self._client = client
+
+    def existing(self, label: str) -> list[Callable[[], None]]:
+        found = self._client.containers.list(all=True, filters={"label": f"codeact.run={label}"})
+        return [partial(container.remove, force=True) for container in found]
+
+    def reap(self) -> int:
+        return reap(self._client)
+
+
+class ProcessHost:
+    def existing(self, label: str) -> list[Callable[[], None]]:
+        named = processes_naming(f"\0sandbox_guest.launcher\0{label}\0")
+        return [partial(self._end, pid) for pid in named - descendants(named)]
+
+    def _end(self, pid: int) -> None:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+    def reap(self) -> int:
+        return cgroups.remove_left()
+
+
 @pytest.fixture(scope="module")
-def engine() -> Iterator[docker.DockerClient]:
+def host(backend: str) -> Iterator[Host]:
+    if backend == "bubblewrap":
+        yield ProcessHost()
+        return
     with closing(find_engine().client()) as client:
-        yield client
-
-
-def containers(engine: docker.DockerClient, label: str) -> list[Any]:
-    return list(engine.containers.list(all=True, filters={"label": f"codeact.run={label}"}))
+        yield EngineHost(client)
 
 
 def fine(cell: CellResult) -> CellResult:

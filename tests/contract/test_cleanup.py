@@ -2,37 +2,40 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
+from contextlib import closing
+from typing import Any
 
-import docker
 import pytest
 
 from sandbox import CellResult, EngineNotFound, Limits, Output, Sandbox, SandboxClosed, StartError
+from sandbox.backends.bubblewrap import BubblewrapBackend
 from sandbox.backends.docker import DockerBackend
-from sandbox.backends.reaper import reap
 from sandbox.engine import find_engine
 from sandbox.images import find
-from tests.contract.conftest import Make, containers, fine, next_cell_works, value
+from sandbox.roots import find_root
+from tests.contract.conftest import EngineHost, Host, Make, fine, next_cell_works, value
+from tests.contract.test_lifecycle import wait_until
 
 
-def test_close_is_quick_and_leaves_nothing(engine: docker.DockerClient) -> None:
-    box = Sandbox(image="minimal", label="test-close")
+def test_close_is_quick_and_leaves_nothing(settings: Mapping[str, Any], host: Host) -> None:
+    box = Sandbox(image="minimal", label="test-close", **settings)
     box.start()
     box.run("import subprocess\nfor _ in range(20): subprocess.Popen(['sleep', '1000'])")
-    assert len(containers(engine, "test-close")) == 1
+    assert len(host.existing("test-close")) == 1
     started = time.monotonic()
     box.close()
     assert time.monotonic() - started < 1
     box.close()
-    assert containers(engine, "test-close") == []
+    assert host.existing("test-close") == []
     with pytest.raises(SandboxClosed):
         box.run("1")
     with pytest.raises(SandboxClosed):
@@ -41,24 +44,28 @@ def test_close_is_quick_and_leaves_nothing(engine: docker.DockerClient) -> None:
         box.read("x")
 
 
-def test_an_exception_in_the_block_leaves_nothing(engine: docker.DockerClient) -> None:
-    with pytest.raises(RuntimeError), Sandbox(image="minimal", label="test-block"):
+def test_an_exception_in_the_block_leaves_nothing(settings: Mapping[str, Any], host: Host) -> None:
+    with pytest.raises(RuntimeError), Sandbox(image="minimal", label="test-block", **settings):
         raise RuntimeError
-    assert containers(engine, "test-block") == []
+    assert host.existing("test-block") == []
 
 
-def test_a_start_that_fails_leaves_nothing(engine: docker.DockerClient, tmp_path: Path) -> None:
-    box = Sandbox(image="minimal", label="test-start", runtime="no-such-runtime")
-    with pytest.raises(StartError, match="no-such-runtime"):
-        box.start()
-    assert containers(engine, "test-start") == []
-    box = Sandbox(image="minimal", label="test-start", limits=Limits(memory="8m"))
+def test_a_start_that_fails_leaves_nothing(settings: Mapping[str, Any], host: Host) -> None:
+    box = Sandbox(image="minimal", label="test-start", limits=Limits(memory="8m"), **settings)
     with pytest.raises(
         StartError,
         match=r"raise the limit that is too low \(8 MiB of memory, 256 processes, 512 MiB of disk\)",
     ):
         box.start()
-    assert containers(engine, "test-start") == []
+    assert host.existing("test-start") == []
+
+
+def test_a_runtime_that_the_engine_does_not_have() -> None:
+    box = Sandbox(image="minimal", label="test-runtime", runtime="no-such-runtime")
+    with pytest.raises(StartError, match="no-such-runtime"):
+        box.start()
+    with closing(find_engine().client()) as client:
+        assert EngineHost(client).existing("test-runtime") == []
 
 
 def test_no_engine(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,27 +83,26 @@ def test_five_at_once_without_crosstalk(make: Make) -> None:
     assert results == [[n, str(n)] for n in range(5)]
 
 
-def test_a_container_that_is_gone_is_replaced_and_the_loss_said(
-    make: Make, engine: docker.DockerClient
-) -> None:
+def test_a_container_that_is_gone_is_replaced_and_the_loss_said(make: Make, host: Host) -> None:
     box = make(label="test-gone")
     fine(box.run("x = 1"))
-    (container,) = containers(engine, "test-gone")
-    container.remove(force=True)
+    (end,) = host.existing("test-gone")
+    end()
     cell = box.run("1 + 1")
     if cell.status != "ok":
         assert cell.status == "died"
     assert cell.lost is not None
     assert cell.lost.startswith("everything")
     next_cell_works(box)
-    assert len(containers(engine, "test-gone")) == 1
+    assert len(host.existing("test-gone")) == 1
 
 
-def test_a_container_that_goes_in_mid_cell(make: Make, engine: docker.DockerClient) -> None:
+def test_a_container_that_goes_in_mid_cell(make: Make, host: Host) -> None:
     box = make(label="test-mid")
     cell = box.stream("print('in', flush=True)\nwhile True: pass", timeout=60)
     assert next(cell).text == "in\n"  # type: ignore[union-attr]
-    containers(engine, "test-mid")[0].kill()
+    (end,) = host.existing("test-mid")
+    end()
     started = time.monotonic()
     results: list[CellResult] = []
 
@@ -110,22 +116,30 @@ def test_a_container_that_goes_in_mid_cell(make: Make, engine: docker.DockerClie
     next_cell_works(box)
 
 
-def test_without_a_host_the_sandbox_ends(engine: docker.DockerClient) -> None:
-    backend = DockerBackend(
-        find_engine(), find(engine, "minimal").tag, limits=Limits(), inputs={}, label="test-lease", lease=0.5
-    )
-    backend.start()
+def test_without_a_host_the_sandbox_ends(backend: str, host: Host) -> None:
+    sandbox = short_lived(backend)
     try:
-        engine.containers.get(backend.name).wait(timeout=15)
-        assert not backend.alive()
+        sandbox.start()
+        wait_until(lambda: not sandbox.alive(), 15)
     finally:
-        backend.stop()
+        sandbox.stop()
+
+
+def short_lived(backend: str) -> Any:
+    """A backend that was started, and to which no host ever connects."""
+    common: dict[str, Any] = {"limits": Limits(), "inputs": {}, "label": "test-lease", "lease": 0.5}
+    if backend == "bubblewrap":
+        return BubblewrapBackend(find_root("minimal"), **common)
+    engine = find_engine()
+    with closing(engine.client()) as client:
+        tag = find(client, "minimal").tag
+    return DockerBackend(engine, tag, **common)
 
 
 CHILD = """
-import sys, time
+import json, sys, time
 from sandbox import Sandbox
-box = Sandbox(image="minimal", label=sys.argv[1])
+box = Sandbox(image="minimal", label=sys.argv[1], **json.loads(sys.argv[3]))
 print("starting", flush=True)
 with box:
     print("started", flush=True)
@@ -139,9 +153,12 @@ print("closed", flush=True)
 """
 
 
-def child(label: str, mode: str) -> subprocess.Popen[str]:
+def child(label: str, mode: str, settings: Mapping[str, Any]) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-c", CHILD, label, mode], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", CHILD, label, mode, json.dumps(settings)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
 
 
@@ -153,17 +170,19 @@ def read_until(process: subprocess.Popen[str], line: str) -> None:
     raise AssertionError(process.stderr.read() if process.stderr else "")
 
 
-def test_a_killed_host_process_is_reaped_for_and_no_other(make: Make, engine: docker.DockerClient) -> None:
+def test_a_killed_host_process_is_reaped_for_and_no_other(
+    make: Make, settings: Mapping[str, Any], host: Host
+) -> None:
     box = make(label="test-living")
-    process = child("test-killed", "hold")
+    process = child("test-killed", "hold", settings)
     read_until(process, "started")
-    assert len(containers(engine, "test-killed")) == 1
+    assert len(host.existing("test-killed")) == 1
     process.kill()
     process.communicate()
-    assert reap(engine) >= 1
-    assert containers(engine, "test-killed") == []
-    assert reap(engine) == 0
-    assert len(containers(engine, "test-living")) == 1
+    assert host.reap() >= 1
+    wait_until(lambda: host.existing("test-killed") == [])  # the kernel ends those of bubblewrap, in a moment
+    assert host.reap() == 0
+    assert len(host.existing("test-living")) == 1
     next_cell_works(box)
 
 
@@ -176,13 +195,15 @@ def test_a_killed_host_process_is_reaped_for_and_no_other(make: Make, engine: do
         ("close", "started", 0.01),
     ],
 )
-def test_control_c_leaves_nothing(engine: docker.DockerClient, mode: str, line: str, delay: float) -> None:
+def test_control_c_leaves_nothing(
+    settings: Mapping[str, Any], host: Host, mode: str, line: str, delay: float
+) -> None:
     label = f"test-ctrl-c-{line}-{delay:.2f}"
-    process = child(label, mode)
+    process = child(label, mode, settings)
     read_until(process, line)
     # the moment itself is what varies, so a pause is the point here
     threading.Event().wait(delay)
     os.kill(process.pid, signal.SIGINT)
     _, errors = process.communicate(timeout=20)
     assert process.returncode in (-signal.SIGINT, 0, 1), errors
-    assert containers(engine, label) == [], errors
+    assert host.existing(label) == [], errors

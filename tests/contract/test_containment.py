@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
@@ -130,10 +132,12 @@ def test_supervisor_and_kernel_are_two_users(box: Sandbox) -> None:
     assert value(box, "value = [os.stat(f'/proc/{supervisor}').st_uid, os.getuid()]") == [10001, 10002]
 
 
-def test_the_environment_is_an_allow_list(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_is_an_allow_list(
+    settings: Mapping[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-not-for-the-sandbox")
     monkeypatch.setenv("HTTPS_PROXY", "http://user:secret@proxy:1")
-    with Sandbox(image="minimal") as box:
+    with Sandbox(image="minimal", **settings) as box:
         names = set(value(box, "import os\nvalue = list(os.environ)"))
         text = value(box, "value = open('/proc/self/environ').read() + repr(dict(os.environ))")
     assert "not-for-the-sandbox" not in text

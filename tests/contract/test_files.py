@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import random
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -42,11 +43,11 @@ def test_a_name_that_is_not_utf8(box: Sandbox, tmp_path: Path) -> None:
     assert box.read(f"odd/{file.path}") == b"content"
 
 
-def test_an_input_that_is_larger_than_the_disk(tmp_path: Path) -> None:
+def test_an_input_that_is_larger_than_the_disk(settings: Mapping[str, Any], tmp_path: Path) -> None:
     source = tmp_path / "large.bin"
     source.write_bytes(bytes(3_000_000))
     source.chmod(0o600)  # sent, not mounted
-    box = Sandbox(image="minimal", inputs={"large.bin": source}, limits=Limits(disk="2m"))
+    box = Sandbox(image="minimal", inputs={"large.bin": source}, limits=Limits(disk="2m"), **settings)
     with pytest.raises(FileError, match=rf"{source}: was not sent .* raise its limit \(2 MiB\)"):
         box.start()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -39,8 +39,8 @@ def told() -> queue.SimpleQueue[Connection]:
 
 
 @pytest.fixture(scope="module")
-def netbox(site: Site, backend: str, told: queue.SimpleQueue[Connection]) -> Iterator[Sandbox]:
-    with Sandbox("minimal", network=site.network(*HOSTS), on_connection=told.put) as sandbox:
+def netbox(site: Site, settings: Mapping[str, Any], told: queue.SimpleQueue[Connection]) -> Iterator[Sandbox]:
+    with Sandbox("minimal", network=site.network(*HOSTS), on_connection=told.put, **settings) as sandbox:
         yield sandbox
 
 
