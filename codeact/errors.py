@@ -10,8 +10,11 @@ CodeActError                one line: the thing, the reason, the mend
 │   └── ModelRefused        the endpoint refused this request (4xx), or filtered the reply
 ├── ToolError               a tool, or a call of one
 │   ├── ToolSourceError     what was given as tools cannot be read as such      exit code 2
+│   ├── UnknownTool         a call of what is no tool, or is turned off
 │   ├── ArgumentError       a call with unknown, missing or wrong arguments
-│   └── CallRefused         by policy, a budget, or a person
+│   ├── CallRefused         by policy, a budget, or a person
+│   ├── ToolTimeout         it took longer than it may
+│   └── CallCancelled       nobody waits for it any more
 └── RunEnded                carries how a run ended; raised inside the loop only
     ├── Answered
     ├── NoAnswer
@@ -66,11 +69,23 @@ class ToolSourceError(ToolError, UsageError):
     pass
 
 
+class UnknownTool(ToolError):
+    pass
+
+
 class ArgumentError(ToolError):
     pass
 
 
 class CallRefused(ToolError):
+    pass
+
+
+class ToolTimeout(ToolError):
+    pass
+
+
+class CallCancelled(ToolError):
     pass
 
 

@@ -1,0 +1,49 @@
+"""Who a run is for, and what a tool may know of the call that it answers."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+
+from codeact.errors import ToolError
+
+
+@dataclass(frozen=True, slots=True)
+class RunContext:
+    """Who a run is for. The model never sees it; permission checks and tools do. `extra` is the application's own."""
+
+    user: str = ""
+    tenant: str = ""
+    roles: frozenset[str] = frozenset()
+    trace_id: str = ""
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolContext:
+    """The call that a tool answers now. `key` is its idempotency key: the same when the call is made again, after a
+    failure or in a resumed run. `cancelled` is set when nobody waits for the result any more."""
+
+    run: str
+    call: str
+    key: str
+    attempt: int = 1
+    cancelled: threading.Event = field(default_factory=threading.Event, repr=False)
+    context: RunContext = RunContext()
+
+
+CURRENT: ContextVar[ToolContext] = ContextVar("codeact_tool_call")
+
+
+def current_call() -> ToolContext:
+    """The call that is being answered, for code of a tool. Raises ToolError anywhere else.
+
+    Threads and loops that a tool starts itself know it only where they are handed a copy of its context.
+    """
+    try:
+        return CURRENT.get()
+    except LookupError:
+        raise ToolError("current_call() has an answer only in a tool that the agent's code called") from None

@@ -1,0 +1,130 @@
+"""How often a tool may be called, and when it is left alone for a while because it keeps failing."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from codeact.errors import CallRefused, ToolTimeout
+from codeact.tools.tool import Policy, Tool
+
+BREAK_AFTER = 5
+"""Failures in a row after which a tool is not called for a while."""
+BREAK_SECONDS = 30.0
+RATE_PATIENCE = 30.0
+"""Seconds that a call waits for its turn at most, where a tool has a rate; beyond, it is refused."""
+RETRY_SECONDS = 0.5
+"""Before the second attempt; twice as long before each further one."""
+_OF_THE_ARGUMENTS = (LookupError, ValueError, TypeError, NotImplementedError)
+
+Clock = Callable[[], float]
+
+
+def counts_as_failure(tool: Tool, error: BaseException) -> bool:
+    """Whether an exception says that the tool is out of order, and not something of this call. What it declares to raise
+    is no failure, nor what is said of a value: with another value it may go well."""
+    names = {kind.__name__ for kind in type(error).__mro__}
+    return not names & set(tool.errors) and not isinstance(error, _OF_THE_ARGUMENTS)
+
+
+def may_retry(tool: Tool, error: BaseException) -> bool:
+    """Only what failed by itself: a call that ran out of its time may still run, and takes as long the next time."""
+    return tool.policy.idempotent and counts_as_failure(tool, error) and not isinstance(error, ToolTimeout)
+
+
+class Rate:
+    """So many calls a minute: as many at once, then evenly. `turn` is for one call; calls get theirs in order."""
+
+    def __init__(self, per_minute: float, clock: Clock = time.monotonic) -> None:
+        self._gap = 60.0 / per_minute
+        self._burst = max(1.0, per_minute)
+        self._clock = clock
+        self._next = float("-inf")
+        self._lock = threading.Lock()
+
+    def turn(self, name: str) -> float:
+        """Seconds to wait before this call. Raises CallRefused where they are more than RATE_PATIENCE."""
+        with self._lock:
+            now = self._clock()
+            due = max(self._next, now)
+            wait = max(0.0, due - now - (self._burst - 1) * self._gap)
+            if wait > RATE_PATIENCE:
+                raise CallRefused(
+                    f"{name} may be called {60 / self._gap:g} times a minute; the next call is possible in {wait:.0f} seconds"
+                )
+            self._next = due + self._gap
+            return wait
+
+
+class Breaker:
+    """Open after BREAK_AFTER failures in a row: no call for BREAK_SECONDS, then one on trial."""
+
+    def __init__(self, clock: Clock = time.monotonic) -> None:
+        self._clock = clock
+        self._failures = 0
+        self._until = 0.0
+        self._trial = False
+        self._last = ""
+        self._lock = threading.Lock()
+
+    def admit(self, name: str) -> None:
+        """Raises CallRefused while it is open."""
+        with self._lock:
+            if self._failures < BREAK_AFTER:
+                return
+            left = self._until - self._clock()
+            if left <= 0 and not self._trial:
+                self._trial = True
+                return
+            when = f"in {left:.0f} seconds" if left > 0 else "when the call on trial has gone well"
+            raise CallRefused(
+                f"{name} failed {self._failures} times in a row, the last time with {self._last}; it is called again {when}"
+            )
+
+    def tell(self, failed: str | None) -> None:
+        """How a call that was admitted went: with what it failed, or None."""
+        with self._lock:
+            self._trial = False
+            if failed is None:
+                self._failures = 0
+                return
+            self._failures += 1
+            self._last = failed
+            self._until = self._clock() + BREAK_SECONDS
+
+    def forget(self) -> None:
+        """A call that was admitted came to nothing that says anything of the tool."""
+        with self._lock:
+            self._trial = False
+
+
+class Guards:
+    """The rates and breakers of tools. They belong to what stands behind a tool, so all runs of an agent share them."""
+
+    def __init__(self, tools: Sequence[Tool], clock: Clock = time.monotonic) -> None:
+        self.rates: Mapping[str, Rate] = {
+            tool.path: Rate(tool.policy.per_minute, clock) for tool in tools if tool.policy.per_minute
+        }
+        self.breakers: Mapping[str, Breaker] = {tool.path: Breaker(clock) for tool in tools}
+
+
+class Budget:
+    """Calls of each tool in one run."""
+
+    def __init__(self) -> None:
+        self._made: dict[str, int] = {}
+        self._lock = threading.Lock()
+
+    def spend(self, name: str, policy: Policy) -> None:
+        """Raises CallRefused when none is left."""
+        with self._lock:
+            made = self._made.get(name, 0)
+            if policy.calls is not None and made >= policy.calls:
+                raise CallRefused(f"{name} may be called {policy.calls} times in one run, and has been")
+            self._made[name] = made + 1
+
+
+def without(tools: Sequence[Tool], off: Sequence[str]) -> tuple[Tool, ...]:
+    """The tools whose path, and whose namespace and those above it, are not turned off."""
+    return tuple(tool for tool in tools if not any(f"{tool.path}.".startswith(f"{name}.") for name in off))

@@ -1,0 +1,137 @@
+"""Calls as records show them: without secrets, shortened, with a digest by which a call is known again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from codeact.tools.tool import Tool
+from sandbox.text import clean
+
+SECRET = "(secret)"  # noqa: S105 - what stands in place of one
+MAX_ARGUMENT = 16 * 1024
+"""Characters of one argument, as JSON, in a record."""
+MAX_MESSAGE = 2000
+MIN_SECRET = 4
+"""Characters of a secret that is looked for in texts; shorter ones are parts of everything."""
+SHOWN_ARGUMENT, SHOWN_CALL = 200, 2000
+_PATH = re.compile(r"(?<![\w:/.~-])(?:/[^\s/'\":;,()<>\[\]{}]+){1,}/?")
+_INSIDE = ("/workspace", "/dev/null")
+
+
+def digest(tool: Tool, arguments: Mapping[str, Any]) -> str:
+    """Of a call's arguments as they came out of the sandbox: the same in every process, whatever the order of keys.
+
+    Where some are secret it takes effort to try values against it.
+    """
+    text = json.dumps(
+        [tool.path, arguments],
+        sort_keys=True,
+        ensure_ascii=True,
+        separators=(",", ":"),
+        default=lambda value: f"{type(value).__name__}:{value!r}",
+    ).encode()
+    if tool.secret:
+        return hashlib.scrypt(text, salt=tool.path.encode(), n=2**12, r=8, p=1, dklen=32).hex()
+    return hashlib.sha256(text).hexdigest()
+
+
+def recorded(tool: Tool | None, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments for a record. Where a tool has secrets, a name that it does not know may be a misspelled one."""
+    known = {parameter.name for parameter in tool.parameters} if tool is not None else set()
+    hidden = tool.secret if tool is not None else frozenset()
+    return {
+        clean(name)[:200]: SECRET if name in hidden or (hidden and name not in known) else _short(value)
+        for name, value in arguments.items()
+    }
+
+
+def _short(value: Any) -> Any:
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    if len(text) <= MAX_ARGUMENT:
+        return json.loads(text)
+    return f"{text[:SHOWN_ARGUMENT]}... ({len(text):,} characters as JSON)"
+
+
+def as_python(tool: Tool, arguments: Mapping[str, Any]) -> str:
+    """The call as a person reads it: cleaned, without secrets, long values shortened with their size said."""
+    parts = [f"{clean(name)}={_shown(value)}" for name, value in recorded(tool, arguments).items()]
+    line = f"{tool.path}({', '.join(parts)})"
+    if len(line) > 100 and len(parts) > 1:
+        line = f"{tool.path}(\n    " + ",\n    ".join(parts) + ",\n)"
+    return line if len(line) <= SHOWN_CALL else f"{line[:SHOWN_CALL]}... ({len(line):,} characters)"
+
+
+def _shown(value: Any) -> str:
+    text = value if value == SECRET else clean(repr(value))
+    return (
+        text
+        if len(text) <= SHOWN_ARGUMENT
+        else f"{text[:SHOWN_ARGUMENT]}... ({len(text):,} characters)"
+    )
+
+
+class Scrub:
+    """Takes out of texts what must not leave the host, or must not be recorded: given secrets, and paths of the host."""
+
+    def __init__(self, tool: Tool, arguments: Mapping[str, Any]) -> None:
+        found = {text for name in tool.secret for text in _texts(arguments.get(name))}
+        self._secrets = sorted((text for text in found if len(text) >= MIN_SECRET), key=len, reverse=True)
+
+    def message(self, text: str) -> str:
+        """An exception's message for code in the sandbox."""
+        text = _PATH.sub(_without_folders, self.text(clean(text)))
+        return text if len(text) <= MAX_MESSAGE else f"{text[:MAX_MESSAGE]}... ({len(text):,} characters)"
+
+    def text(self, text: str) -> str:
+        for secret in self._secrets:
+            text = text.replace(secret, SECRET)
+        return text
+
+    def value(self, value: Any) -> Any:
+        """A JSON value for a record."""
+        if not self._secrets:
+            return value
+        match value:
+            case str():
+                return self.text(value)
+            case list() | tuple():
+                return [self.value(item) for item in value]
+            case dict():
+                return {self.text(str(key)): self.value(item) for key, item in value.items()}
+            case bool() | None:
+                return value
+        return SECRET if str(value) in self._secrets else value
+
+
+def _texts(value: Any) -> Iterator[str]:
+    match value:
+        case bool() | None:
+            return
+        case str():
+            yield value
+        case bytes():
+            yield value.decode("utf-8", "replace")
+        case Mapping():
+            yield from _all_texts(value.values())
+        case list() | tuple() | set() | frozenset():
+            yield from _all_texts(value)
+        case _:
+            yield str(value)
+
+
+def _all_texts(values: Iterable[Any]) -> Iterator[str]:
+    for value in values:
+        yield from _texts(value)
+
+
+def _without_folders(found: re.Match[str]) -> str:
+    """A path of the host keeps its last part. What merely looks like one, such as the path of an URL, is left."""
+    path = found.group()
+    if path.startswith(_INSIDE) or path.count("/") < 2 or not Path("/", path.split("/")[1]).exists():
+        return path
+    return f".../{path.rstrip('/').rpartition('/')[2]}"

@@ -1,0 +1,453 @@
+"""One call from the sandbox, from its name and arguments to what goes back: checked, allowed, recorded, executed."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import inspect
+import itertools
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from codeact import events
+from codeact.errors import ArgumentError, CallCancelled, CallRefused, ToolError, ToolTimeout, UnknownTool
+from codeact.tools import execution, policy, record
+from codeact.tools.approval import Approval, CallRequest, Decision, Line, Permit, decision
+from codeact.tools.context import CURRENT, RunContext, ToolContext
+from codeact.tools.execution import Raised, Waiting, Workers
+from codeact.tools.policy import Budget, Guards
+from codeact.tools.record import Scrub
+from codeact.tools.tool import Tool
+from sandbox.errors import HostCallRefused
+from sandbox.text import clean, clean_error
+
+MAX_NAME = 200
+MAX_STREAMED = 10_000
+"""Items of a stream that the record keeps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A recorded call of which nobody knows whether it was carried out: the host ended meanwhile."""
+
+    call: str
+    key: str
+
+
+class RecordedCalls(Protocol):
+    """Calls of an earlier life of this run. Each is handed out once, in the order of the record."""
+
+    def take(self, tool: str, digest: str) -> events.ToolReturned | Unknown | None: ...
+
+
+class Codec(Protocol):
+    """How a result crosses into the sandbox. `encode` raises ToolError for what cannot; `decode` is of what is recorded."""
+
+    def encode(self, value: Any) -> Any: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What the tools of one agent's runs have in common."""
+
+    tools: tuple[Tool, ...] = ()
+    approval: Approval = Approval()
+    permit: Permit | None = None
+    guards: Guards = field(default_factory=lambda: Guards(()))
+
+
+@dataclass(slots=True)
+class _Call:
+    """A call under way."""
+
+    tool: Tool
+    given: Mapping[str, Any]
+    values: Mapping[str, Any]
+    id: str
+    key: str
+    scrub: Scrub
+    waiting: Waiting = field(default_factory=Waiting)
+    attempts: int = 0
+    seconds: float = 0.0
+    waited: float = 0.0
+
+
+class ToolRunner:
+    """Answers calls, from any number of threads at once. `emit` records an event before it returns; `left` gives the
+    seconds that the run still has."""
+
+    def __init__(
+        self,
+        setup: Setup,
+        *,
+        run: str,
+        emit: Callable[[events.Event], object],
+        context: RunContext = RunContext(),  # noqa: B008 - frozen
+        recorded: RecordedCalls | None = None,
+        encode: Callable[[Any], Any] = lambda value: value,
+        left: Callable[[], float | None] = lambda: None,
+        first_call: int = 1,
+    ) -> None:
+        self._setup = setup
+        self._tools = {tool.path: tool for tool in setup.tools}
+        self._run, self._emit, self._context = run, emit, context
+        self._recorded, self._encode, self._left = recorded, encode, left
+        self._numbers = itertools.count(first_call)
+        self._budget = Budget()
+        self._workers = Workers()
+        self._line = Line()
+        self._always: set[str] = set()
+        self._lock = threading.Lock()
+        self._cell: int | None = None
+        self._under_way: dict[str, _Call] = {}
+        self._waited = 0.0
+
+    # -- the life of a cell --------------------------------------------------------------------------------------
+
+    def begin(self, cell: int) -> None:
+        """From now on calls belong to this cell, the n-th of the run."""
+        with self._lock:
+            self._cell = cell
+
+    def end(self) -> None:
+        """The cell is over, or interrupted: what is under way is cancelled, and no call is taken until the next begins."""
+        with self._lock:
+            self._cell = None
+            calls = list(self._under_way.values())
+        for call in calls:
+            call.waiting.cancel()
+
+    def interrupt(self) -> None:
+        """As `end`, without a lock of the caller's thread: for signal handlers."""
+        if self._tools:
+            execution.loop().call_soon_threadsafe(self.end)
+
+    def close(self) -> None:
+        self.end()
+        self._workers.close()
+
+    @property
+    def waited(self) -> float:
+        """Seconds in which calls waited for people, all told."""
+        return self._waited
+
+    # -- one call ------------------------------------------------------------------------------------------------
+
+    def call(self, path: str, arguments: Mapping[str, Any]) -> Any:
+        """The encoded result, or an iterator of encoded items where the tool streams.
+
+        Raises HostCallRefused, whose name is the class of the error for the code in the sandbox.
+        """
+        tool = self._tools.get(path)
+        if tool is None:
+            raise _refused(self._unknown(path))
+        call, known = self._admit(tool, arguments)
+        if known is not None:
+            return self._replayed(call, known)
+        try:
+            self._allow(call)
+            result = self._execute(call)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is the call's result
+            raise self._failed(call, error) from None
+        if inspect.isgenerator(result):
+            return result
+        self._returned(call, value=result)
+        return result
+
+    def _unknown(self, path: str) -> UnknownTool:
+        name = clean(path)[:MAX_NAME]
+        near = difflib.get_close_matches(name, self._tools, 3, 0.5)
+        near += [known for known in self._tools if known.endswith(f".{name}") and known not in near]
+        known = f"did you mean {' or '.join(near[:3])}?" if near else "see tools.list()"
+        return UnknownTool(f"there is no tool {name!r}; {known}")
+
+    def _admit(
+        self, tool: Tool, arguments: Mapping[str, Any]
+    ) -> tuple[_Call, events.ToolReturned | None]:
+        """The call, recorded as called, or what an earlier life of the run recorded of it."""
+        digest = record.digest(tool, arguments)
+        known = self._recorded.take(tool.path, digest) if self._recorded is not None else None
+        number = next(self._numbers)
+        call = _Call(tool, arguments, {}, f"c{number}", f"{self._run}-c{number}", Scrub(tool, arguments))
+        if isinstance(known, events.ToolReturned):
+            return call, known
+        if isinstance(known, Unknown):
+            call.key = known.key
+        self._begin(call, digest)
+        try:
+            if isinstance(known, Unknown) and not tool.policy.idempotent:
+                raise CallRefused(
+                    f"{tool.path} was called with these arguments before the run was cut off, and whether it was carried out is not known; find out before calling it again"
+                )
+            call.values = tool.check(arguments)
+        except Exception as error:  # noqa: BLE001 - a user's validator may raise anything
+            raise self._failed(call, error) from None
+        return call, None
+
+    def _begin(self, call: _Call, digest: str) -> None:
+        with self._lock:
+            cell = self._cell
+            if cell is None:
+                raise _refused(CallCancelled("no cell is running"))
+            self._under_way[call.id] = call
+        self._emit(
+            events.ToolCalled(
+                call=call.id,
+                cell=cell,
+                tool=call.tool.path,
+                arguments=record.recorded(call.tool, call.given),
+                digest=digest,
+                key=call.key,
+            )
+        )
+
+    def _replayed(self, call: _Call, known: events.ToolReturned) -> Any:
+        self._emit(dataclasses.replace(known, replayed=True, seconds=0.0, waited=0.0))
+        if not known.ok:
+            error = known.error or {}
+            raise HostCallRefused(error.get("message", ""), name=error.get("class", "ToolError"))
+        return iter(known.value) if call.tool.streams else known.value
+
+    # -- whether it may be made ----------------------------------------------------------------------------------
+
+    def _allow(self, call: _Call) -> None:
+        self._permit(call)
+        self._budget.spend(call.tool.path, call.tool.policy)
+        breaker = self._setup.guards.breakers.get(call.tool.path)
+        if breaker is not None:
+            breaker.admit(call.tool.path)
+        try:
+            if rate := self._setup.guards.rates.get(call.tool.path):
+                call.waiting.sleep(rate.turn(call.tool.path))
+            self._approve(call)
+        except BaseException:
+            if breaker is not None:
+                breaker.forget()
+            raise
+
+    def _permit(self, call: _Call) -> None:
+        if self._setup.permit is None:
+            return
+        reason = self._setup.permit(self._request(call), self._context)
+        if reason is not None:
+            raise CallRefused(f"{call.tool.path} is not permitted: {reason}")
+
+    def _request(self, call: _Call, problem: str = "") -> CallRequest:
+        return CallRequest(
+            tool=call.tool,
+            arguments=call.given,
+            source=record.as_python(call.tool, call.given),
+            run=self._run,
+            call=call.id,
+            context=self._context,
+            cancelled=call.waiting.cancelled,
+            problem=problem,
+        )
+
+    def _approve(self, call: _Call) -> None:
+        tool, approval = call.tool, self._setup.approval
+        if not approval.asks(tool) or tool.path in self._always:
+            return
+        if approval.ask is None:
+            raise CallRefused(
+                f"{tool.path} needs a person's approval (its effects are {tool.policy.effects!r}) and nobody can be asked; "
+                "it is for the person to allow it, with --yes or --approve never, or in Python with approve="
+            )
+        self._emit(
+            events.ApprovalAsked(
+                call=call.id,
+                tool=tool.path,
+                arguments=record.recorded(tool, call.given),
+                effects=tool.policy.effects,
+            )
+        )
+        began = time.monotonic()
+        try:
+            said = self._ask(call)
+        except BaseException as error:
+            self._given(call, Decision(False, f"nobody answered: {_words(error)}"))
+            raise
+        finally:
+            call.waited = time.monotonic() - began
+            with self._lock:
+                self._waited += call.waited
+        self._given(call, said)
+        if not said.allowed:
+            reason = f": {clean(said.reason)}" if said.reason else "; no reason was given"
+            raise CallRefused(f"{tool.path} was refused{reason}")
+        if said.always:
+            self._always.add(tool.path)
+
+    def _ask(self, call: _Call) -> Decision:
+        """Asks until the answer is a refusal, or leaves arguments that fit."""
+        approval = self._setup.approval
+        ask = approval.ask
+        assert ask is not None
+        problem = ""
+        while True:
+            request = self._request(call, problem)
+            if approval.one_at_a_time:
+                with self._line.turn(call.waiting.cancelled):
+                    if call.tool.path in self._always:  # said while this one waited
+                        return Decision(True)
+                    said = decision(self._perform(call, lambda: ask(request), None))  # noqa: B023
+                    if said.always and said.allowed:
+                        self._always.add(call.tool.path)
+            else:
+                said = decision(self._perform(call, lambda: ask(request), None))  # noqa: B023
+            if not said.allowed or not said.arguments:
+                return said
+            changed = {**call.given, **said.arguments}
+            try:
+                call.values = call.tool.check(changed)
+            except ArgumentError as error:
+                problem = str(error)
+                continue
+            call.given = changed
+            return said
+
+    def _given(self, call: _Call, said: Decision) -> None:
+        self._emit(
+            events.ApprovalGiven(
+                call=call.id,
+                tool=call.tool.path,
+                allowed=said.allowed,
+                by=self._setup.approval.by,
+                reason=call.scrub.text(clean(said.reason)),
+                arguments=record.recorded(call.tool, said.arguments) if said.arguments else None,
+            )
+        )
+
+    # -- its execution -------------------------------------------------------------------------------------------
+
+    def _execute(self, call: _Call) -> Any:
+        """The encoded result; a generator of encoded items where the tool streams, which records how the call ended."""
+        value = self._attempts(call)
+        if call.tool.streams:
+            return self._items(call, value)
+        if inspect.isgenerator(value):
+            value = self._perform(call, lambda: list(value), self._timeout(call))
+        return self._encode(value)
+
+    def _attempts(self, call: _Call) -> Any:
+        tool = call.tool
+        breaker = self._setup.guards.breakers.get(tool.path)
+        retries = tool.policy.retries if tool.policy.idempotent else 0
+        while True:
+            call.attempts += 1
+            began = time.monotonic()
+            try:
+                value = self._perform(call, lambda: tool.call(**call.values), self._timeout(call))
+            except (Raised, ToolTimeout) as failure:
+                error = failure.error if isinstance(failure, Raised) else failure
+                if breaker is not None:
+                    failed = policy.counts_as_failure(tool, error)
+                    breaker.tell(type(error).__name__ if failed else None)
+                if call.attempts > retries or not policy.may_retry(tool, error):
+                    raise
+            except BaseException:
+                if breaker is not None:
+                    breaker.forget()
+                raise
+            else:
+                if breaker is not None:
+                    breaker.tell(None)
+                return value
+            finally:
+                call.seconds += time.monotonic() - began
+            call.waiting.sleep(policy.RETRY_SECONDS * 2 ** (call.attempts - 1))
+
+    def _timeout(self, call: _Call) -> float | None:
+        """Never longer than the run has."""
+        known = [seconds for seconds in (call.tool.policy.timeout, self._left()) if seconds is not None]
+        return min(known) if known else None
+
+    def _perform(self, call: _Call, function: Callable[[], Any], timeout: float | None) -> Any:
+        token = CURRENT.set(
+            ToolContext(
+                run=self._run,
+                call=call.id,
+                key=call.key,
+                attempt=max(1, call.attempts),
+                cancelled=call.waiting.cancelled,
+                context=self._context,
+            )
+        )
+        try:
+            return execution.perform(self._workers, call.waiting, function, timeout, call.tool.path)
+        finally:
+            CURRENT.reset(token)
+
+    def _items(self, call: _Call, stream: Any) -> Iterator[Any]:
+        """The items of a stream. Each may take as long as a call."""
+        kept: list[Any] = []
+        step = execution.items(stream)
+        try:
+            while True:
+                began = time.monotonic()
+                item = self._perform(call, step, self._timeout(call))
+                call.seconds += time.monotonic() - began
+                if item is execution.END:
+                    break
+                encoded = self._encode(item)
+                if len(kept) < MAX_STREAMED:
+                    kept.append(encoded)
+                yield encoded
+        except GeneratorExit:
+            self._close(call, stream)
+            self._returned(call, value=kept)
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is the call's result
+            self._close(call, stream)
+            raise self._failed(call, error) from None
+        self._returned(call, value=kept)
+
+    def _close(self, call: _Call, stream: Any) -> None:
+        try:
+            execution.start(self._workers, lambda: execution.close(stream))
+        except Exception:  # noqa: BLE001, S110 - it is given up already
+            pass
+
+    # -- how it ended --------------------------------------------------------------------------------------------
+
+    def _returned(self, call: _Call, **how: Any) -> None:
+        with self._lock:
+            self._under_way.pop(call.id, None)
+        if "value" in how:
+            how["value"] = call.scrub.value(how["value"])
+        self._emit(
+            events.ToolReturned(
+                call=call.id,
+                tool=call.tool.path,
+                ok="value" in how,
+                seconds=call.seconds,
+                waited=call.waited,
+                attempts=call.attempts,
+                **how,
+            )
+        )
+
+    def _failed(self, call: _Call, error: BaseException) -> HostCallRefused:
+        error = error.error if isinstance(error, Raised) else error
+        name = clean_error(type(error).__name__) or "ToolError"
+        message = call.scrub.message(_words(error))
+        self._returned(call, error={"class": name, "message": message})
+        return HostCallRefused(message, name=name)
+
+
+def _words(error: BaseException) -> str:
+    """What an exception says; its str() is the tool's own code."""
+    if isinstance(error, Raised):
+        error = error.error
+    try:
+        text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
+    except Exception:  # noqa: BLE001
+        text = ""
+    return text or f"{type(error).__name__} without a message"
+
+
+def _refused(error: ToolError) -> HostCallRefused:
+    return HostCallRefused(str(error), name=type(error).__name__)
