@@ -135,13 +135,15 @@ class ApprovalAsked(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApprovalGiven(Event):
-    """`by` is `policy`, `person` or `callback`; `reason` is the person's own, where the call was refused."""
+    """`by` is `policy`, `person` or `callback`; `reason` is the person's own, where the call was refused. `arguments` are
+    those that the person changed."""
 
     call: str
     tool: str
     allowed: bool
     by: str
     reason: str = ""
+    arguments: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

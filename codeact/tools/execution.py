@@ -47,7 +47,9 @@ class Waiting:
         with self._lock:
             self.cancelled.set()
             if self._future is not None:
-                _settle(self._future, Outcome(error=CallCancelled("the call was cancelled: its cell has ended")))
+                _settle(
+                    self._future, Outcome(error=CallCancelled("the call was cancelled: its cell has ended"))
+                )
 
     def result(self, future: Future[Outcome], timeout: float | None = None) -> Any:
         """What the future comes to, or what it raised. Raises TimeoutError only for `timeout`, and CallCancelled."""
@@ -70,7 +72,7 @@ class Raised(Exception):
     """The tool's own exception, told apart from ours."""
 
     def __init__(self, error: BaseException) -> None:
-        super().__init__(str(error))
+        super().__init__(type(error).__name__)
         self.error = error
 
 
@@ -152,7 +154,8 @@ def start(workers: Workers, function: Callable[[], Any]) -> tuple[Future[Outcome
             return
         end(Outcome(value))
 
-    workers.submit(lambda context=contextvars.copy_context(): context.run(work))  # type: ignore[misc]
+    context = contextvars.copy_context()
+    workers.submit(lambda: context.run(work))
     return asked, over
 
 

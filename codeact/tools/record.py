@@ -68,11 +68,7 @@ def as_python(tool: Tool, arguments: Mapping[str, Any]) -> str:
 
 def _shown(value: Any) -> str:
     text = value if value == SECRET else clean(repr(value))
-    return (
-        text
-        if len(text) <= SHOWN_ARGUMENT
-        else f"{text[:SHOWN_ARGUMENT]}... ({len(text):,} characters)"
-    )
+    return text if len(text) <= SHOWN_ARGUMENT else f"{text[:SHOWN_ARGUMENT]}... ({len(text):,} characters)"
 
 
 class Scrub:

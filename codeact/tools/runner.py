@@ -8,7 +8,7 @@ import inspect
 import itertools
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -43,10 +43,7 @@ class RecordedCalls(Protocol):
     def take(self, tool: str, digest: str) -> events.ToolReturned | Unknown | None: ...
 
 
-class Codec(Protocol):
-    """How a result crosses into the sandbox. `encode` raises ToolError for what cannot; `decode` is of what is recorded."""
-
-    def encode(self, value: Any) -> Any: ...
+ASKS_NOBODY = Approval()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +51,7 @@ class Setup:
     """What the tools of one agent's runs have in common."""
 
     tools: tuple[Tool, ...] = ()
-    approval: Approval = Approval()
+    approval: Approval = ASKS_NOBODY
     permit: Permit | None = None
     guards: Guards = field(default_factory=lambda: Guards(()))
 
@@ -77,7 +74,7 @@ class _Call:
 
 class ToolRunner:
     """Answers calls, from any number of threads at once. `emit` records an event before it returns; `left` gives the
-    seconds that the run still has."""
+    seconds that the run still has; `encode` makes of a result what crosses, and raises ToolError for what cannot."""
 
     def __init__(
         self,
@@ -164,9 +161,7 @@ class ToolRunner:
         known = f"did you mean {' or '.join(near[:3])}?" if near else "see tools.list()"
         return UnknownTool(f"there is no tool {name!r}; {known}")
 
-    def _admit(
-        self, tool: Tool, arguments: Mapping[str, Any]
-    ) -> tuple[_Call, events.ToolReturned | None]:
+    def _admit(self, tool: Tool, arguments: Mapping[str, Any]) -> tuple[_Call, events.ToolReturned | None]:
         """The call, recorded as called, or what an earlier life of the run recorded of it."""
         digest = record.digest(tool, arguments)
         known = self._recorded.take(tool.path, digest) if self._recorded is not None else None
