@@ -64,7 +64,7 @@ format: setup ## put the code in form
 
 fuzz: setup ## hostile frames and replies at the readers, 10,000 cases each
 	@$(BIN)/python -m pytest -q --hypothesis-profile=fuzz tests/unit/test_bridge_fuzz.py tests/unit/test_guest_fuzz.py \
-	    tests/unit/test_sandbox_frames.py
+	    tests/unit/test_sandbox_frames.py tests/unit/test_network_policy.py tests/unit/test_network_proxy.py
 
 bench: images ## times, beside their floors
 	@$(BIN)/python -m benchmarks.speed --peer

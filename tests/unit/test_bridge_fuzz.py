@@ -32,6 +32,7 @@ OPS = (
     "call",
     "file",
     "ack",
+    "net",
     "welcome",
     "lost",
     "interrupt",

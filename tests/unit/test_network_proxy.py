@@ -14,7 +14,7 @@ from typing import Any, Self
 import httpx2
 import pytest
 import requests
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sandbox import Connection, Network
@@ -355,7 +355,6 @@ HEADERS = st.dictionaries(
 )
 
 
-@settings(max_examples=50)
 @given(st.lists(st.tuples(HEADERS, st.sampled_from([b"", b"GET", b"x" * STREAM_WINDOW])), max_size=40))
 def test_frames_that_no_supervisor_sends_do_no_harm(sent: list[tuple[dict[str, Any], bytes]]) -> None:
     said: queue.SimpleQueue[tuple[dict[str, Any], bytes]] = queue.SimpleQueue()
