@@ -22,6 +22,13 @@ TLS = Path(__file__).parent / "data" / "tls"
 PUBLIC = "93.184.215.14"
 
 
+class Server(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A client that breaks off is no news."""
+
+
 class Site:
     """Answers `GET path` with `pages[path]`, or by calling it; `POST` with the number of bytes that came."""
 
@@ -29,8 +36,7 @@ class Site:
         self.pages = pages
         self.dialled: list[tuple[str, int]] = []
         self.asked: list[str] = []
-        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        self._server.daemon_threads = True
+        self._server = Server(("127.0.0.1", 0), self._handler())
         if tls:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.load_cert_chain(TLS / "server.pem")
