@@ -18,6 +18,9 @@ from codeact.errors import CodeActError, NoAnswer, UsageError
 from codeact.home import runs_dir
 from codeact.models import resolve
 from codeact.run import Run, Setup
+from codeact.tools import approval, policy, runner
+from codeact.tools.approval import Approval, Ask, Mode, Permit
+from codeact.tools.context import RunContext
 from codeact.types import Model, Result, RunLimits
 from sandbox import Limits, Network, SandboxError
 
@@ -30,7 +33,9 @@ class Agent:
 
     `model` is a model, or a name as for the command line. `limits` end a run; `sandbox_limits` and `cell_timeout` (seconds) bound its code. `output_schema` is a JSON Schema that
     an answer must fit. `network` are the hosts that the code may reach, `packages` those that it has beside the image's, both
-    as `Sandbox` takes them; `on_progress` gets a line for each step while packages are added. Artifacts are copied to `out`, or stay in the run's folder below `runs`.
+    as `Sandbox` takes them; `on_progress` gets a line for each step while packages are added. `tools` is what code in the sandbox may call on the host, as `codeact.tools.load.tools_from` takes it, but for those whose path or
+    namespace is in `tools_off`. `approve` says which calls are asked about (`never`, `writes`, `always`), or is the function that is
+    asked before a call that writes; `permit` is asked before each, with `context`: who the runs are for. Artifacts are copied to `out`, or stay in the run's folder below `runs`.
     """
 
     def __init__(
@@ -45,10 +50,16 @@ class Agent:
         runtime: str | None = None,
         network: str | Iterable[str] | Network | None = None,
         packages: Iterable[str] = (),
+        tools: Any = (),
+        tools_off: Sequence[str] = (),
+        approve: Approval | Mode | Ask = "writes",
+        permit: Permit | None = None,
+        context: RunContext | None = None,
         on_progress: Callable[[str], None] = lambda line: None,
         out: Path | None = None,
         runs: Path | None = None,
     ) -> None:
+        self._context = context or RunContext()
         self._setup = Setup(
             model=resolve(model) if isinstance(model, str) else model,
             limits=limits or RunLimits(),
@@ -59,6 +70,7 @@ class Agent:
             runtime=runtime,
             network=network if network is None or isinstance(network, Network) else Network.parse(network),
             packages=tuple(packages),
+            tools=_tools(tools, tools_off, approval.approval(approve), permit),
             on_progress=on_progress,
             out=out,
             runs=runs or runs_dir(),
@@ -72,12 +84,13 @@ class Agent:
         data: Mapping[str, Path | str] | None = None,
         *,
         observers: Sequence[Callable[[events.Event], None]] = (),
+        context: RunContext | None = None,
     ) -> Result:
         """Runs a task to its end. A run that began ends with a result, whatever happens; what keeps it from beginning
         (no engine, no image, bad data) raises."""
         seen: list[events.Event] = []
         try:
-            for event in self.stream(task, data):
+            for event in self.stream(task, data, context=context):
                 seen.append(event)
                 for observer in observers:
                     observer(event)
@@ -86,16 +99,22 @@ class Agent:
                 raise
         return _result(seen)
 
-    def stream(self, task: str, data: Mapping[str, Path | str] | None = None) -> Iterator[events.Event]:
+    def stream(
+        self,
+        task: str,
+        data: Mapping[str, Path | str] | None = None,
+        *,
+        context: RunContext | None = None,
+    ) -> Iterator[events.Event]:
         """The events of a run as they happen, `RunEnded` last. `data` are files and folders by the name that they get in
-        the sandbox. Raises ModelError or SandboxError, after `RunEnded` where the run had begun."""
+        the sandbox; `context` is who this run is for, where it is not who the agent is for. Raises ModelError or SandboxError, after `RunEnded` where the run had begun."""
         if not task.strip():
             raise UsageError("the task is empty: say what is to be found out or done")
         inputs = {name: Path(path) for name, path in (data or {}).items()}
         for path in inputs.values():
             if not path.exists():
                 raise UsageError(f"{path}: there is no such file or folder")
-        run = Run(self._setup, task, inputs)
+        run = Run(self._setup, task, inputs, context or self._context)
         with self._lock:
             self._active.append(run)
         try:
@@ -126,6 +145,13 @@ class Agent:
                 yield from run.execute(turn, reading)
             else:
                 yield from run.take_words(turn, reading.thoughts)
+
+
+def _tools(source: Any, off: Sequence[str], approval: Approval, permit: Permit | None) -> runner.Setup:
+    from codeact.tools.load import tools_from  # what reads sources is loaded where there are some
+
+    tools = policy.without(tools_from(source), off) if source else ()
+    return runner.Setup(tools, approval, permit, policy.Guards(tools))
 
 
 def _result(seen: Sequence[events.Event]) -> Result:

@@ -28,8 +28,9 @@ def follow_ups() -> Mapping[str, str]:
     return {name: str(text) for name, text in lines.items()}
 
 
-def system_text(packages: str, network: str) -> str:
-    return prompt_file("system.md").replace("{packages}", packages).replace("{network}", network).strip()
+def system_text(packages: str, network: str, tools: str) -> str:
+    text = prompt_file("system.md").replace("{packages}", packages).replace("{network}", network).strip()
+    return f"{text}\n\n{prompt_file('tools.md').replace('{tools}', tools).strip()}" if tools else text
 
 
 def example() -> list[Message]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import resources
 from typing import Any
 
@@ -36,17 +36,21 @@ IMPORTED = {"data": {"pd": "pandas", "np": "numpy"}}
 PACKAGE_HOSTS = ("pypi.org", "files.pythonhosted.org")
 """What `pip install` needs to reach."""
 SETUP_SECONDS = 60.0
+NO_MODULES: Mapping[str, str] = {}
 MANIFEST_SECONDS = 20.0
 
 
-def prepare(box: Sandbox, names: list[str]) -> Any:
-    """Sets the kernel up and describes the inputs `names`; the manifest as it came, which is hostile.
+def prepare(box: Sandbox, names: list[str], modules: Mapping[str, str] = NO_MODULES) -> Any:
+    """Sets the kernel up, with `modules` to import (source by path), and describes the inputs `names`; the manifest as it
+    came, which is hostile.
 
     None where describing failed. Raises SandboxError when the kernel cannot be set up.
     """
     for file in resources.files("codeact.inside").iterdir():
         if file.name.endswith(".py"):
             box.write(f"{FOLDER}/{PACKAGE}/{file.name}", file.read_bytes())
+    for path, source in modules.items():
+        box.write(f"{FOLDER}/{path}", source)
     return set_up_kernel(box, names)
 
 
@@ -67,9 +71,9 @@ def network(setting: Network | None) -> str:
     return f"{text} {said['pip']}" if installs else text
 
 
-def restore(box: Sandbox, loaded: Sequence[str]) -> None:
+def restore(box: Sandbox, loaded: Sequence[str], modules: Mapping[str, str]) -> None:
     """Sets up the kernel that came after one that died, and loads the files again with the lines that did before."""
-    prepare(box, [])
+    prepare(box, [], modules)
     for line in loaded:
         box.run(line, timeout=SETUP_SECONDS)
 

@@ -16,6 +16,8 @@ from codeact.run.asking import Asking
 from codeact.run.meter import Meter
 from codeact.run.record import Record
 from codeact.run.setup import Setup
+from codeact.tools import modules
+from codeact.tools.runner import ToolRunner
 from codeact.types import Code, Reading
 from sandbox import CellResult, Connection, Sandbox, SandboxError
 
@@ -36,9 +38,12 @@ class Cells:
         answering: Answering,
         asking: Asking,
         connections: deque[Connection],
+        tools: ToolRunner,
     ) -> None:
         self._setup, self._box, self._record, self._meter = setup, box, record, meter
         self._answering, self._asking, self._connections = answering, asking, connections
+        self._tools = tools
+        self._count = 0
         self._names: Mapping[str, str] = {}
         self._seen_code: dict[str, str] = {}
         self._asked_unseen = False
@@ -98,7 +103,11 @@ class Cells:
     def _restore(self) -> Iterator[events.Event]:
         """After a kernel died, the next one gets what every kernel of a run has."""
         if not self._kernel_ready:
-            workspace.restore(self._box, manifest.loaded_lines(self.described))
+            workspace.restore(
+                self._box,
+                manifest.loaded_lines(self.described),
+                modules.modules(self._setup.tools.tools),
+            )
             self._kernel_ready = True
             yield self._record.emit(
                 events.SandboxRestarted(reason="the kernel had ended", lost="all variables")
@@ -111,14 +120,19 @@ class Cells:
         self.ran = True
         longest = math.inf if left is None else left
         outputs = self._box.stream(action.source, timeout=timeout, max_timeout=longest)
-        while True:
-            try:
-                output = next(outputs)
-            except StopIteration as ended:
-                cell: CellResult = ended.value
-                break
-            yield from self.beside()
-            yield self._record.emit(events.OutputDelta(output=output))
+        self._count += 1
+        self._tools.begin(self._count)
+        try:
+            while True:
+                try:
+                    output = next(outputs)
+                except StopIteration as ended:
+                    cell: CellResult = ended.value
+                    break
+                yield from self.beside()
+                yield self._record.emit(events.OutputDelta(output=output))
+        finally:
+            self._tools.end()
         yield from self.beside()
         if cell.lost:
             self._kernel_ready = False

@@ -16,6 +16,10 @@ from codeact.run.cells import Cells
 from codeact.run.meter import Meter
 from codeact.run.record import Record
 from codeact.run.setup import Setup
+from codeact.tools import channel, modules
+from codeact.tools.channel import Channel
+from codeact.tools.context import RunContext
+from codeact.tools.runner import ToolRunner
 from codeact.types import Artifact, Reading
 from sandbox import Connection, Sandbox, SandboxError
 
@@ -23,7 +27,7 @@ from sandbox import Connection, Sandbox, SandboxError
 class Run:
     """One run, and the steps that the agent's loop is made of. Used by one thread; `interrupt` may be called from any."""
 
-    def __init__(self, setup: Setup, task: str, data: Mapping[str, Path]) -> None:
+    def __init__(self, setup: Setup, task: str, data: Mapping[str, Path], user: RunContext) -> None:
         self._setup, self._task, self._data = setup, task, data
         self.id = journal.new_run_id()
         self._folder = setup.runs / self.id
@@ -32,6 +36,15 @@ class Run:
         self._answering = Answering(setup.check, self._record)
         self._asking = Asking(setup.model, self._record, self._meter)
         connections: deque[Connection] = deque()
+        self._tools = ToolRunner(
+            setup.tools,
+            run=self.id,
+            emit=self._record.post,
+            context=user,
+            encode=channel.encode,
+            left=self._meter.left,
+        )
+        self._meter.waited = lambda: self._tools.waited
         self._box = Sandbox(
             setup.image,
             limits=setup.sandbox_limits,
@@ -40,6 +53,7 @@ class Run:
             functions={
                 "final_answer": self._answering.take,
                 "names": lambda payload: self._cells.take_names(payload),
+                **(Channel(self._tools).functions if setup.tools.tools else {}),
             },
             runtime=setup.runtime,
             network=setup.network,
@@ -49,7 +63,14 @@ class Run:
             label=self.id,
         )
         self._cells = Cells(
-            setup, self._box, self._record, self._meter, self._answering, self._asking, connections
+            setup,
+            self._box,
+            self._record,
+            self._meter,
+            self._answering,
+            self._asking,
+            connections,
+            self._tools,
         )
 
     # -- from start to end ---------------------------------------------------------------------------------------
@@ -57,12 +78,15 @@ class Run:
     def play(self, turns: Iterator[events.Event]) -> Iterator[events.Event]:
         """Starts the sandbox, goes through the turns, and ends with `RunEnded`, however they end."""
         with self._box:
-            self._cells.described = workspace.prepare(self._box, list(self._data))
+            self._cells.described = workspace.prepare(
+                self._box, list(self._data), modules.modules(self._setup.tools.tools)
+            )
             self._record.open()
             try:
                 yield self.emit(self._started())
                 yield from self._to_the_end(turns)
             finally:
+                self._tools.close()
                 self._record.close()
 
     def _started(self) -> events.RunStarted:
@@ -76,6 +100,7 @@ class Run:
             "cell_timeout": setup.cell_timeout,
             "network": "none" if setup.network is None else str(setup.network),
             "packages": list(setup.packages),
+            "tools": [tool.path for tool in setup.tools.tools],
             "data": {name: str(path.absolute()) for name, path in self._data.items()},
             "loaded": manifest.loaded_lines(self._cells.described),
         }
@@ -84,7 +109,9 @@ class Run:
             model=setup.model.name,
             settings=settings,
             system=context.system_text(
-                workspace.described(setup.image, setup.packages), workspace.network(setup.network)
+                workspace.described(setup.image, setup.packages),
+                workspace.network(setup.network),
+                modules.described(setup.tools.tools),
             ),
             first=context.first_text(self._task, text, schema),
         )
@@ -132,6 +159,7 @@ class Run:
     def interrupt(self) -> None:
         self._meter.interrupts += 1
         self._asking.interrupt()
+        self._tools.interrupt()
         self._box.interrupt()
 
     # -- the steps of a turn -------------------------------------------------------------------------------------

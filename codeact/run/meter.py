@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 from codeact.errors import Interrupted, LimitReached
 from codeact.types import RunLimits, Usage
 
 
 class Meter:
-    """`interrupts` counts how often the person said stop: once ends a turn, twice the run."""
+    """`interrupts` counts how often the person said stop: once ends a turn, twice the run. `waited` are the seconds in
+    which the run waited for the person, which its limit does not count."""
 
     def __init__(self, limits: RunLimits) -> None:
         self.limits = limits
         self.usage = Usage()
         self.interrupts = 0
+        self.waited: Callable[[], float] = lambda: 0.0
         self._began = time.monotonic()
 
     @property
@@ -24,7 +27,7 @@ class Meter:
     def left(self) -> float | None:
         """Seconds until the limit of the run; None where it has none."""
         limit = self.limits.seconds
-        return None if limit is None else max(0.0, limit - self.seconds)
+        return None if limit is None else max(0.0, limit - self.seconds + self.waited())
 
     def check(self, turn: int) -> None:
         """Raises LimitReached, or Interrupted when the person said so twice."""
@@ -33,7 +36,7 @@ class Meter:
             raise Interrupted("ended by the person")
         for name, value, limit in (
             ("turns", turn - 1, limits.turns),
-            ("seconds", self.seconds, limits.seconds),
+            ("seconds", self.seconds - self.waited(), limits.seconds),
             ("tokens", self.usage.total_tokens, limits.tokens),
         ):
             if limit is not None and value >= limit:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from codeact.answers import AnswerCheck
+from codeact.tools import runner
 from codeact.types import Model, RunLimits
 from sandbox import Limits, Network
 
@@ -24,6 +25,7 @@ class Setup:
     runtime: str | None
     network: Network | None
     packages: tuple[str, ...]
+    tools: runner.Setup
     on_progress: Callable[[str], None]
     out: Path | None
     runs: Path

@@ -29,16 +29,15 @@ MAX_STREAMED = 10_000
 """Items of a stream that the record keeps."""
 
 
-@dataclass(frozen=True, slots=True)
-class Unknown:
+class Unknown(Protocol):
     """A recorded call of which nobody knows whether it was carried out: the host ended meanwhile."""
 
-    call: str
-    key: str
+    @property
+    def key(self) -> str: ...
 
 
 class RecordedCalls(Protocol):
-    """Calls of an earlier life of this run. Each is handed out once, in the order of the record."""
+    """Calls of an earlier life of this run. Each is handed out once. Raises CallRefused for what must not be executed."""
 
     def take(self, tool: str, digest: str) -> events.ToolReturned | Unknown | None: ...
 
@@ -164,16 +163,19 @@ class ToolRunner:
     def _admit(self, tool: Tool, arguments: Mapping[str, Any]) -> tuple[_Call, events.ToolReturned | None]:
         """The call, recorded as called, or what an earlier life of the run recorded of it."""
         digest = record.digest(tool, arguments)
-        known = self._recorded.take(tool.path, digest) if self._recorded is not None else None
+        try:
+            known = self._recorded.take(tool.path, digest) if self._recorded is not None else None
+        except CallRefused as error:
+            raise _refused(error) from None
         number = next(self._numbers)
         call = _Call(tool, arguments, {}, f"c{number}", f"{self._run}-c{number}", Scrub(tool, arguments))
         if isinstance(known, events.ToolReturned):
             return call, known
-        if isinstance(known, Unknown):
+        if known is not None:
             call.key = known.key
         self._begin(call, digest)
         try:
-            if isinstance(known, Unknown) and not tool.policy.idempotent:
+            if known is not None and not tool.policy.idempotent:
                 raise CallRefused(
                     f"{tool.path} was called with these arguments before the run was cut off, and whether it was carried out is not known; find out before calling it again"
                 )

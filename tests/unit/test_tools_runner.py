@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from codeact.tools.approval import Approval, CallRequest, Decision
 from codeact.tools.context import RunContext, ToolContext, current_call
 from codeact.tools.functions import from_function, tool
 from codeact.tools.policy import Guards
-from codeact.tools.runner import ToolRunner, Unknown
+from codeact.tools.runner import ToolRunner
 from codeact.tools.tool import Tool
 from sandbox.errors import HostCallRefused
 
@@ -547,6 +548,12 @@ def test_large_arguments_are_recorded_by_their_beginning() -> None:
     assert bench.call("take", value="x" * 10**6) == 10**6
     assert len(json.dumps(bench.events[0].arguments)) < 1000
     assert "1,000,002 characters" in bench.events[0].arguments["value"]
+
+
+@dataclass(frozen=True)
+class Unknown:
+    call: str
+    key: str
 
 
 class Recorded:
