@@ -1,6 +1,6 @@
 """What happens in a run, as small frozen dataclasses: one schema for the journal, observers and JSON lines.
 
-Each event is a line `{"v": 1, "run": ..., "seq": ..., "time": ..., "type": ..., ...fields}`; `seq` counts from 1 within a
+Each event is a line `{"v": 2, "run": ..., "seq": ..., "time": ..., "type": ..., ...fields}`; `seq` counts from 1 within a
 run, `time` is in seconds since the epoch, `parent` is the run that a sub-agent belongs to. `text_delta` and
 `output_delta` are for those who watch: the journal leaves them out, since `replied` and `observed` hold the whole.
 """
@@ -14,7 +14,9 @@ from typing import Any, ClassVar
 from codeact.types import Artifact, Reading, RunStatus, Usage
 from sandbox.types import CellResult, Output
 
-VERSION = 1
+VERSION = 2
+"""Of the schema. Fields and kinds that were added since an earlier one have defaults, so that its files load."""
+HEAD = ("run", "seq", "time", "parent")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,8 +72,11 @@ class Replied(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodeStarted(Event):
+    """`cell` counts the cells of a run from 1; a cell that goes on after the run was cut off starts once more."""
+
     turn: int
     source: str
+    cell: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,13 +89,15 @@ class OutputDelta(Event):
 class Observed(Event):
     """What goes back to the model: `text`, and images by file name in the run's folder.
 
-    `cell` is None where nothing was executed (the reply could not be read, or was cut).
+    `cell` is the result of the last cell of the turn, `earlier` those of the cells before it, which were all `ok`. `cell`
+    is None where nothing was executed (the reply could not be read, or was cut).
     """
 
     turn: int
     text: str
     cell: CellResult | None = None
     images: tuple[str, ...] = ()
+    earlier: tuple[CellResult, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,8 +185,26 @@ class LimitReached(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxRestarted(Event):
+    """`lost` says what was gone. `restored` are the cells that were executed again, in order, for their state, `differences`
+    how they differ from the first time and what was left out, `names` the variables that are still missing; `seconds`
+    is how long that took. With `restored` empty the kernel is a fresh one."""
+
     reason: str
     lost: str
+    restored: tuple[int, ...] = ()
+    differences: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunResumed(Event):
+    """The run goes on in another process. `task` is a further task, where there is one; `text` goes to the model: what is
+    not as it was, and the task. Empty: the model need not know."""
+
+    model: str
+    task: str | None = None
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

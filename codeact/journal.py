@@ -1,7 +1,8 @@
-"""The event log on disk: one JSON line an event, flushed before what it says takes effect.
+"""The event log on disk: one JSON line an event, written before what it says takes effect.
 
-`run.jsonl` in the run's folder is the truth of a run. A crash leaves a readable prefix; a torn last line is passed over.
-Pictures lie beside it, in `figures/`, and are named in the line.
+`run.jsonl` in the run's folder is the truth of a run. A crash leaves a readable prefix; a torn last line is passed over, and cut
+off when the run goes on. Pictures lie beside it in `figures/`, other large values in `blobs/`. Whoever writes a journal
+holds a lock on it, which ends with the process, however that ends.
 """
 
 from __future__ import annotations
@@ -10,30 +11,24 @@ import base64
 import binascii
 import contextlib
 import dataclasses
+import fcntl
 import json
 import math
 import os
 import secrets
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
-from codeact import events
+from codeact import events, schema
+from codeact.blobs import PICTURES, Blobs
 from codeact.errors import UsageError
-from sandbox.types import CellError, Dropped, Image, Notice, Rich, Rung, Stream
+from sandbox.types import Image
 
 FILE = "run.jsonl"
-PICTURES = {"image/png": "png", "image/jpeg": "jpg", "image/gif": "gif", "application/pdf": "pdf"}
-"""Binary MIME types, which outputs carry as base64."""
-_OUTPUT_TYPES = {
-    Stream: "stream",
-    Rich: "rich",
-    CellError: "error",
-    Dropped: "dropped",
-    Notice: "notice",
-    Rung: "rung",
-}
+LOCK_SECONDS = 1.0
+"""For how long a lock is tried for: whoever lists runs holds it for a moment."""
 
 
 def new_run_id() -> str:
@@ -41,29 +36,64 @@ def new_run_id() -> str:
     return f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{secrets.token_hex(3)}"
 
 
-class Journal:
-    """Appends a run's events to its folder. Closed with the run."""
+# -- writing -----------------------------------------------------------------------------------------------------
 
-    def __init__(self, folder: Path) -> None:
+
+class Journal:
+    """Appends a run's events to its folder, which is new, or with `again` that of a run that goes on. Closed with the run.
+
+    Raises UsageError where it cannot be written, or where another process writes it.
+    """
+
+    def __init__(self, folder: Path, *, again: bool = False) -> None:
         self.folder = folder
-        self._figures = 0
+        self._blobs = Blobs(folder)
+        self._figures = len(list(figures(folder)))
+        path = folder / FILE
         try:
-            folder.mkdir(parents=True, mode=0o700)
-            self._file: TextIO = (folder / FILE).open("x", encoding="utf-8", errors="replace")
+            if not again:
+                folder.mkdir(parents=True, mode=0o700)
+            self._file = os.open(path, os.O_RDWR | (0 if again else os.O_CREAT | os.O_EXCL), 0o600)
         except OSError as error:
             raise UsageError(
                 f"{folder}: the run cannot be recorded: {error.strerror}; set CODEACT_HOME"
             ) from error
+        try:
+            _lock(self._file, folder)
+            self._end = _whole_lines(path)
+            os.ftruncate(self._file, self._end)
+        except BaseException:
+            os.close(self._file)
+            raise
 
-    def append(self, event: events.Event) -> None:
-        """Writes one event. Raises UsageError when the disk does not take it."""
+    def append(self, event: events.Event, *, sync: bool = False) -> None:
+        """Writes one event; with `sync` it is on the disk and not only with the kernel when this returns.
+
+        Raises UsageError when the disk does not take it; of the event, nothing is left then.
+        """
         if event.live_only:
             return
         try:
-            self._file.write(json.dumps(to_json(event), ensure_ascii=False, allow_nan=False) + "\n")
-            self._file.flush()
+            line = {name: self._blobs.outside(value) for name, value in to_json(event).items()}
+            content = (json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n").encode(
+                "utf-8", "replace"
+            )
+            self._write(content)
+            if sync:
+                os.fdatasync(self._file)
         except OSError as error:
             raise _unwritten(self.folder / FILE, error) from error
+
+    def _write(self, content: bytes) -> None:
+        written = 0
+        try:
+            while written < len(content):
+                written += os.pwrite(self._file, content[written:], self._end + written)
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._file, self._end)
+            raise
+        self._end += len(content)
 
     def keep_picture(self, image: Image) -> Path | None:
         """Stores a picture that a cell displayed; None for what is not base64. Raises UsageError as `append` does."""
@@ -78,11 +108,54 @@ class Journal:
             path.write_bytes(content)
         except OSError as error:
             raise _unwritten(path, error) from error
+        self._blobs.figure(content, path)
         return path
 
     def close(self) -> None:
         with contextlib.suppress(OSError):  # what the disk did not take was said by `append`
-            self._file.close()
+            os.close(self._file)
+
+
+def _lock(file: int, folder: Path) -> None:
+    deadline = time.monotonic() + LOCK_SECONDS
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                raise UsageError(
+                    f"{folder.name}: the run goes on in another process; wait for its end, or end that process"
+                ) from None
+            time.sleep(0.05)
+        except OSError:
+            return  # a file system without locks
+
+
+def is_live(folder: Path) -> bool:
+    """Whether a process writes the journal in a run's folder. Raises OSError where there is none."""
+    with (folder / FILE).open("rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:
+            pass
+    return False
+
+
+def _whole_lines(path: Path) -> int:
+    """The size of a file without a torn last line."""
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        while size:
+            start = max(0, size - 64 * 1024)
+            file.seek(start)
+            end = file.read(size - start).rfind(b"\n")
+            if end >= 0:
+                return start + end + 1
+            size = start
+    return 0
 
 
 def _unwritten(path: Path, error: OSError) -> UsageError:
@@ -100,18 +173,18 @@ def to_json(event: events.Event) -> dict[str, Any]:
     }
     if event.parent is not None:
         head["parent"] = event.parent
-    names = [name for name in events.field_names(type(event)) if name not in ("run", "seq", "time", "parent")]
+    names = [name for name in events.field_names(type(event)) if name not in events.HEAD]
     return head | {name: plain(getattr(event, name)) for name in names}
 
 
 def plain(value: Any) -> Any:
-    """Nested dataclasses as JSON values. An output says its type; a picture is left to its file."""
+    """Nested dataclasses as JSON values. An output says its type."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
-        kind = _OUTPUT_TYPES.get(type(value))
+        kind = schema.TAGS.get(type(value))
         return {"type": kind, **fields} if kind else fields
-    if isinstance(value, dict):
-        return {str(k): "(picture)" if k in PICTURES else plain(v) for k, v in value.items()}
+    if isinstance(value, Mapping):
+        return {str(k): plain(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
@@ -121,17 +194,75 @@ def plain(value: Any) -> Any:
     return str(value)
 
 
-def read(run: Path) -> Iterator[dict[str, Any]]:
-    """The events of a run, as JSON objects, in order. `run` is a folder or a file. Raises UsageError where none is."""
+# -- reading -----------------------------------------------------------------------------------------------------
+
+
+def read(run: Path, *, pictures: bool = False) -> Iterator[dict[str, Any]]:
+    """The events of a run, as JSON objects, in order. `run` is a folder or a file. With `pictures`, outputs hold theirs as
+    base64; else `(picture)` stands for each. What is torn or damaged is passed over. Raises UsageError where no run is."""
     path = run / FILE if run.is_dir() else run
+    blobs = Blobs(path.parent)
     try:
         with path.open(encoding="utf-8", errors="replace") as file:
             for line in file:
                 try:
                     event = json.loads(line)
                 except ValueError:
-                    continue  # torn by a crash
+                    continue
                 if isinstance(event, dict):
-                    yield event
+                    yield blobs.inside(event, pictures=pictures)
     except OSError as error:
         raise UsageError(f"{run}: is not a run: {os.strerror(error.errno or 0)}") from error
+
+
+def load(run: Path) -> list[events.Event]:
+    """The events of a run as they were, pictures included. Kinds of event that this version does not know are passed over.
+
+    Raises UsageError where there is no run, or one that a newer version wrote.
+    """
+    found = []
+    for line in read(run, pictures=True):
+        version = line.get("v")
+        if isinstance(version, int) and version > events.VERSION:
+            raise UsageError(
+                f"{run}: was written by a newer codeact (schema {version}); update to carry it on"
+            )
+        event = event_of(line)
+        if event is not None:
+            found.append(event)
+    return found
+
+
+def event_of(line: Mapping[str, Any]) -> events.Event | None:
+    """The event that a JSON object stands for; None for what this version does not know, or cannot read."""
+    kind = events.BY_TYPE.get(str(line.get("type")))
+    try:
+        return None if kind is None else schema.decode(kind, line)
+    except (TypeError, ValueError, KeyError, AttributeError):
+        return None
+
+
+def figures(folder: Path) -> Iterator[Path]:
+    """The pictures of a run, in the order in which they were kept."""
+    found = (folder / "figures").glob("figure-*.*")
+    return iter(sorted(found, key=lambda path: (len(path.stem), path.stem)))
+
+
+def line_schema() -> dict[str, Any]:
+    """The JSON Schema of one event, as a line of `codeact export --to jsonl`."""
+    definitions: dict[str, Any] = {}
+    kinds = []
+    for name, kind in events.BY_TYPE.items():
+        if kind.live_only:
+            continue
+        form = schema.object_schema(kind, definitions, tag=name)
+        form["properties"]["v"] = {"enum": list(range(1, events.VERSION + 1))}
+        form["required"] = ["v", "run", "seq", "time", *form["required"]]
+        definitions[name] = form
+        kinds.append({"$ref": f"#/$defs/{name}"})
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": f"An event of a codeact run, schema {events.VERSION}",
+        "oneOf": kinds,
+        "$defs": definitions,
+    }

@@ -82,6 +82,10 @@ def tell(log: Iterable[events.Event]) -> Story:
             case events.RunStarted():
                 story.run, story.started, story.task = event.run, event.time, event.task
                 story.model, story.settings, story.first = event.model, event.settings, event.first
+            case events.RunResumed():
+                story.status, story.error = "unfinished", None
+            case events.TurnStarted() if turn.number == event.turn and not turn.cells:
+                pass  # begun again after the run was cut off
             case events.TurnStarted():
                 story.turns.append(Turn(event.turn))
             case events.Replied():
@@ -95,6 +99,8 @@ def tell(log: Iterable[events.Event]) -> Story:
             case events.Observed():
                 cell = turn.cells[-1] if turn.cells else Cell("")
                 cell.result, cell.images = event.cell, event.images
+                for before, result in zip(turn.cells[: len(event.earlier)], event.earlier, strict=False):
+                    before.result = result
             case events.ToolCalled():
                 call = calls[event.call] = ToolCall(event.tool, event.arguments)
                 if turn.cells:
@@ -107,6 +113,7 @@ def tell(log: Iterable[events.Event]) -> Story:
                 turn.remarks.append(f"The model did not answer (attempt {event.attempt}): {event.reason}")
             case events.SandboxRestarted():
                 turn.remarks.append(f"The sandbox was started afresh: {event.reason}; lost: {event.lost}")
+                turn.remarks += event.differences
             case events.AnswerGiven(accepted=False):
                 turn.remarks.append(f"The answer was refused: {event.problem}")
             case events.LimitReached():
