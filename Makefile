@@ -35,6 +35,7 @@ engine: setup ## a container engine: the one that runs, or a private one
 
 images: engine ## the sandbox images
 	@$(BIN)/codeact image build > /dev/null
+	@$(BIN)/codeact image build --sandbox bubblewrap > /dev/null
 
 demo: engine ## the main job: a model answers a question about a file, in a sandbox
 	@$(BIN)/codeact image build data > /dev/null

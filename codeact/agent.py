@@ -23,6 +23,7 @@ from codeact.tools.approval import Approval, Ask, Mode, Permit
 from codeact.tools.context import RunContext
 from codeact.types import Model, Result, RunLimits
 from sandbox import Limits, Network, SandboxError
+from sandbox.types import BackendName
 
 MAX_UNREADABLE = 5
 """Replies in a row that cannot be read, after which a run ends."""
@@ -33,7 +34,8 @@ class Agent:
 
     `model` is a model, or a name as for the command line. `limits` end a run; `sandbox_limits` and `cell_timeout` (seconds) bound its code. `output_schema` is a JSON Schema that
     an answer must fit. `network` are the hosts that the code may reach, `packages` those that it has beside the image's, both
-    as `Sandbox` takes them; `on_progress` gets a line for each step while packages are added. `tools` is what code in the sandbox may call on the host, as `codeact.tools.load.tools_from` takes it, but for those whose path or
+    as `Sandbox` takes them; `backend` is what contains the code; `on_progress` gets a line for each step while packages are added, and one where
+    the code is contained by something weaker than an engine. `tools` is what code in the sandbox may call on the host, as `codeact.tools.load.tools_from` takes it, but for those whose path or
     namespace is in `tools_off`. `approve` says which calls are asked about (`never`, `writes`, `always`), or is the function that is
     asked before a call that writes; `permit` is asked before each, with `context`: who the runs are for. Artifacts are copied to `out`, or stay in the run's folder below `runs`.
     """
@@ -47,6 +49,7 @@ class Agent:
         image: str = "data",
         sandbox_limits: Limits | None = None,
         cell_timeout: float = 60.0,
+        backend: BackendName = "auto",
         runtime: str | None = None,
         network: str | Iterable[str] | Network | None = None,
         packages: Iterable[str] = (),
@@ -67,6 +70,7 @@ class Agent:
             image=image,
             sandbox_limits=sandbox_limits or Limits(),
             cell_timeout=cell_timeout,
+            backend=backend,
             runtime=runtime,
             network=network if network is None or isinstance(network, Network) else Network.parse(network),
             packages=tuple(packages),

@@ -160,7 +160,9 @@ class Settings:
     max_seconds: float = field(default=600.0, metadata=_about(_SECONDS, "end the run after so long"))
     max_tokens: int = field(default=200_000, metadata=_about(_COUNT, "end the run after so many tokens"))
     cell_timeout: float = field(default=60.0, metadata=_about(_SECONDS, "stop a cell after so long"))
-    sandbox: str = field(default="auto", metadata=_about(_choice("docker", "auto"), "what contains the code"))
+    sandbox: str = field(
+        default="auto", metadata=_about(_choice("docker", "bubblewrap", "auto"), "what contains the code")
+    )
     image: str = field(default="data", metadata=_about(_NAME, "image of the sandbox: data or minimal"))
     memory: str = field(default="1g", metadata=_about(_size("memory"), "memory of the sandbox"))
     cpus: str = field(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import sys
 from collections.abc import Iterator
+from typing import cast
 
 from codeact import models
 from codeact.config import Settings
@@ -13,6 +14,7 @@ from codeact.models import embedded
 from codeact.pump import Pump
 from codeact.types import Message, Model, Reply, Request, Retrying
 from sandbox.checks import Check, check_sandbox
+from sandbox.types import BackendName
 
 OLDEST_PYTHON = (3, 11)
 MODEL_SECONDS = 30.0
@@ -25,7 +27,7 @@ def examine(settings: Settings) -> Iterator[Check]:
     yield Check(
         "python", "version", sys.version_info >= OLDEST_PYTHON, version, "install Python 3.11 or newer"
     )
-    yield from check_sandbox(settings.image, settings.runtime)
+    yield from check_sandbox(settings.image, settings.runtime, cast(BackendName, settings.sandbox))
     yield check_model(settings)
 
 

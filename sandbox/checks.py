@@ -12,13 +12,14 @@ from typing import Any
 
 from docker.errors import DockerException
 
-from sandbox import images
-from sandbox.engine import Engine, find_engine
+from sandbox import images, roots
+from sandbox.backends.choice import Chosen, choose
+from sandbox.engine import Engine
 from sandbox.errors import SandboxError
 from sandbox.private_engine import Places
 from sandbox.probe import ping
 from sandbox.session import Sandbox
-from sandbox.types import CellResult, Dropped, Limits, Notice
+from sandbox.types import BackendName, CellResult, Dropped, Limits, Notice
 
 LIMITS = Limits(memory="256m", pids=64, disk="16m", output="64k")
 """Small, so that each of them is reached in a moment."""
@@ -44,17 +45,25 @@ class Probe:
     code: str
     judge: Callable[[CellResult], tuple[bool, str]]
     mend: str
+    needs: str = ""
+    """What a backend may declare that it cannot enforce: it is not tried then."""
 
 
-def check_sandbox(image: str = "data", runtime: str | None = None) -> Iterator[Check]:
+def check_sandbox(
+    image: str = "data", runtime: str | None = None, backend: BackendName = "auto"
+) -> Iterator[Check]:
     """Engine, image, a throw-away sandbox and its limits, one after the other. Ends at the first that the next ones need."""
     try:
-        engine = find_engine()
+        chosen = choose(backend, runtime)
     except SandboxError as error:
         yield Check(
             "engine", "answers", False, str(error), "start Docker, run `make engine`, or set DOCKER_HOST"
         )
         return
+    if chosen.engine is None:
+        yield from _without_engine(chosen, image)
+        return
+    engine = chosen.engine
     yield _engine(engine)
     yield _private_engine()
     try:
@@ -64,7 +73,19 @@ def check_sandbox(image: str = "data", runtime: str | None = None) -> Iterator[C
         yield Check("image", image, False, str(error), f"run `codeact image build {image}`")
         return
     yield Check("image", image, True, f"{found.tag}, {(found.size or 0) / 1e6:.0f} MB", "")
-    yield from _limits(image, runtime)
+    yield from _limits(image, runtime, "docker")
+
+
+def _without_engine(chosen: Chosen, image: str) -> Iterator[Check]:
+    yield Check("engine", "not needed", True, chosen.notice or "bubblewrap contains the code", "")
+    try:
+        found = roots.find_root(image)
+    except SandboxError as error:
+        mend = f"run `codeact image build {image} --sandbox bubblewrap`"
+        yield Check("image", image, False, str(error), mend)
+        return
+    yield Check("image", image, True, f"{found.info.tag}, {found.size / 1e6:.0f} MB", "")
+    yield from _limits(image, None, "bubblewrap")
 
 
 def _engine(engine: Engine) -> Check:
@@ -96,14 +117,20 @@ def _private_engine() -> Check:
     )
 
 
-def _limits(image: str, runtime: str | None) -> Iterator[Check]:
+def _limits(image: str, runtime: str | None, backend: BackendName) -> Iterator[Check]:
     began = time.monotonic()
-    box = Sandbox(image, limits=LIMITS, timeout=CELL_SECONDS, runtime=runtime, label="doctor")
+    box = Sandbox(
+        image, limits=LIMITS, timeout=CELL_SECONDS, runtime=runtime, backend=backend, label="doctor"
+    )
     try:
         with box:
             seconds = time.monotonic() - began
             yield Check("sandbox", "starts", True, f"in {seconds:.1f} s", "")
+            for name, reason in box.unenforced.items():
+                yield Check("sandbox", f"not enforced: {name}", True, reason, "")
             for probe in PROBES:
+                if probe.needs in box.unenforced:
+                    continue
                 ok, detail = probe.judge(box.run(probe.code))
                 yield Check("sandbox", probe.name, ok, detail, probe.mend)
     except SandboxError as error:
@@ -165,6 +192,7 @@ PROBES = (
         _STATUS + "print(json.dumps({'code': os.getuid(), 'supervisor': os.stat('/run/s').st_uid}))",
         _facts(lambda f: f["code"] != f["supervisor"] and 0 not in f.values()),
         "build the image again: `codeact image build`",
+        "users",
     ),
     Probe(
         "root is read-only",
@@ -203,6 +231,7 @@ PROBES = (
         "print(json.dumps({'started': len(children), 'then': stopped}))",
         _facts(lambda f: f["then"] == "EAGAIN" and f["started"] < int(LIMITS.pids)),
         "the engine's machine needs the pids controller of cgroups",
+        "pids",
     ),
     Probe(
         "disk limit",
@@ -227,5 +256,6 @@ PROBES = (
         f"held = bytearray({2 * int(LIMITS.memory)})\nprint('held', len(held))",
         _memory,
         "the engine's machine needs the memory controller of cgroups (on Debian: cgroup_enable=memory swapaccount=1)",
+        "memory",
     ),
 )

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from sandbox.backends import Backend
-from sandbox.backends.choice import BackendName, choose, make_backend
+from sandbox.backends.choice import choose, make_backend
 from sandbox.bridge import MAX_QUEUED, Bridge
 from sandbox.cells import LOST_VARIABLES, CellRun, death, late
 from sandbox.errors import ConnectionLost, FileError, SandboxClosed, SandboxError, StartError
@@ -24,7 +24,7 @@ from sandbox.hostcalls import HostCalls, HostFunction
 from sandbox.image_packages import parse
 from sandbox.network import Network
 from sandbox.turns import Turns
-from sandbox.types import CellResult, Connection, FileInfo, Limits, Notice, Output
+from sandbox.types import BackendName, CellResult, Connection, FileInfo, Limits, Notice, Output
 from sandbox.types import size_text as size_text
 
 if TYPE_CHECKING:
@@ -131,7 +131,10 @@ class Sandbox:
 
     def _start(self) -> None:
         chosen = choose(self.backend, self._runtime)
-        self.backend, self.notice = chosen.name, chosen.notice or self.notice
+        self.backend = chosen.name
+        if chosen.notice is not None:
+            self.notice = chosen.notice
+            self._on_progress(chosen.notice)
         backend = make_backend(
             chosen,
             self.image,

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
+BackendName = Literal["auto", "docker", "bubblewrap"]
+"""What contains the code; `auto` is an engine where one answers, else bubblewrap."""
 Status = Literal["ok", "error", "timeout", "interrupted", "died", "refused"]
 RungAction = Literal["interrupt", "second_interrupt", "kill", "kill_from_outside", "give_up"]
 

@@ -15,6 +15,7 @@ from codeact.commands.invocation import NO_MODEL, NO_SANDBOX, as_json, put
 @click.option("--model", "model", multiple=True, metavar="NAME", help="the model to check")
 @click.option("--base-url", metavar="URL", help="its endpoint")
 @click.option("--image", metavar="NAME", help="the image to check (default: data)")
+@click.option("--sandbox", metavar="NAME", help="what contains the code: docker, bubblewrap or auto")
 @click.option("--runtime", metavar="NAME", help="the engine's runtime, such as runsc")
 @click.option("--json", "as_list", is_flag=True, help="a JSON list of the checks")
 def doctor(as_list: bool, **flags: Any) -> int:

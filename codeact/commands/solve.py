@@ -197,6 +197,7 @@ def _agent(settings: Settings, schema: dict[str, Any] | None, out: Path | None, 
             memory=settings.memory, cpus=settings.cpus, pids=settings.pids, disk=settings.disk
         ),
         cell_timeout=settings.cell_timeout,
+        backend=settings.sandbox,  # type: ignore[arg-type]  # one of the choices of the setting
         runtime=settings.runtime,
         network=settings.network,
         packages=settings.pip,

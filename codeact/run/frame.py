@@ -55,6 +55,7 @@ class Run:
                 "names": lambda payload: self._cells.take_names(payload),
                 **(Channel(self._tools).functions if setup.tools.tools else {}),
             },
+            backend=setup.backend,
             runtime=setup.runtime,
             network=setup.network,
             on_connection=connections.append,
@@ -101,6 +102,8 @@ class Run:
             "network": "none" if setup.network is None else str(setup.network),
             "packages": list(setup.packages),
             "tools": [tool.path for tool in setup.tools.tools],
+            "sandbox": self._box.backend,
+            "unenforced": dict(self._box.unenforced),
             "data": {name: str(path.absolute()) for name, path in self._data.items()},
             "loaded": manifest.loaded_lines(self._cells.described),
         }

@@ -10,6 +10,7 @@ from codeact.answers import AnswerCheck
 from codeact.tools import runner
 from codeact.types import Model, RunLimits
 from sandbox import Limits, Network
+from sandbox.types import BackendName
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,7 @@ class Setup:
     image: str
     sandbox_limits: Limits
     cell_timeout: float
+    backend: BackendName
     runtime: str | None
     network: Network | None
     packages: tuple[str, ...]

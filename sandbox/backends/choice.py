@@ -6,7 +6,7 @@ import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from sandbox import roots
 from sandbox.backends import Backend
@@ -16,9 +16,7 @@ from sandbox.backends.machine import look
 from sandbox.engine import Engine, find_engine
 from sandbox.errors import EngineError, EngineNotFound, ImageError
 from sandbox.image_packages import find_or_derive
-from sandbox.types import Limits
-
-BackendName = Literal["auto", "docker", "bubblewrap"]
+from sandbox.types import BackendName, Limits
 
 
 class Chosen(NamedTuple):

@@ -21,6 +21,7 @@ from sandbox.backends.machine import look
 from sandbox.backends.reaper import reap
 from sandbox.engine import find_engine
 from sandbox.processes import descendants, processes_naming
+from sandbox.roots import build_root
 from tests.contract.host import assert_as_before, held
 
 Make = Callable[..., Sandbox]
@@ -77,7 +78,16 @@ def backend(request: pytest.FixtureRequest) -> str:
     name = str(request.param)
     if absent := KINDS[name].absent():
         pytest.skip(absent)
+    if name == "bubblewrap":
+        build_roots()
     return name
+
+
+@cache
+def build_roots() -> None:
+    """Only the guest code, where `make images` has been there; a change to it takes a second."""
+    for image in ("minimal", "data"):
+        build_root(image, on_progress=lambda line: None)
 
 
 @pytest.fixture(scope="module")

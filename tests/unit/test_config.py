@@ -121,7 +121,7 @@ def test_an_empty_variable_is_none(tmp_path: Path) -> None:
         ("pids", "few", "'few' is not a size"),
         ("cpus", "all", "'all' is not a number"),
         ("cpus", "0", "cores"),
-        ("sandbox", "bubblewrap", "write docker or auto"),
+        ("sandbox", "chroot", "write docker or bubblewrap or auto"),
         ("network", "*", "'*' is too wide"),
         ("network", "a.example.org,", "an entry is empty"),
         ("network", "https://a.example.org/", "write the host alone: a.example.org"),
