@@ -62,7 +62,7 @@ def here(tmp_path: Path) -> Path:
         (["solve", "t", "--max-turns"], "--max-turns: "),
         (["solve", "t", "--max-turns", "x"], "--max-turns: 'x' is not a whole number of at least 1; write for example 20"),
         (["solve", "t", "--memory", "lots"], "--memory: 'lots' is not a size: write a number of bytes"),
-        (["solve", "t", "--sandbox", "vm"], "--sandbox: 'vm' is not known; write docker or auto"),
+        (["solve", "t", "--sandbox", "vm"], "--sandbox: 'vm' is not known; write docker or bubblewrap or auto"),
         (["solve", "t", "--network", "*.org"], "--network: '*.org' is too wide"),
         (["solve", "t", "--data", "none.csv"], "none.csv: no such file or folder; check the path"),
         (["solve", "t", "--data", "*.parquet"], "--data *.parquet: no file matches; check the pattern"),
