@@ -9,6 +9,7 @@ from sandbox.errors import (
     HostCallRefused,
     ImageError,
     ImageNotFound,
+    PoolClosed,
     ProtocolError,
     SandboxBusy,
     SandboxClosed,
@@ -16,6 +17,7 @@ from sandbox.errors import (
     StartError,
 )
 from sandbox.network import Network
+from sandbox.pool import Pool
 from sandbox.session import Sandbox
 from sandbox.types import (
     CellError,
@@ -52,6 +54,8 @@ __all__ = [
     "Network",
     "Notice",
     "Output",
+    "Pool",
+    "PoolClosed",
     "ProtocolError",
     "Rich",
     "Rung",

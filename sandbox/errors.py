@@ -12,7 +12,8 @@ SandboxError
 ├── FileError              a file could not be carried in or out
 ├── HostCallRefused        raised by a host function: the cell gets the message as an exception
 ├── SandboxBusy            the same thread has not read its last cell to the end
-└── SandboxClosed          used after `close()`
+├── SandboxClosed          used after `close()`
+└── PoolClosed             a pool that is used after `close()`
 """
 
 from __future__ import annotations
@@ -71,4 +72,8 @@ class SandboxBusy(SandboxError):
 
 
 class SandboxClosed(SandboxError):
+    pass
+
+
+class PoolClosed(SandboxError):
     pass

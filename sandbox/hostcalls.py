@@ -31,7 +31,7 @@ class HostCalls:
     """
 
     def __init__(self, functions: Mapping[str, HostFunction]) -> None:
-        self._functions = functions
+        self.functions = functions
         self._calls: queue.SimpleQueue[_Call | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._threads = 0
@@ -86,7 +86,7 @@ class HostCalls:
                 pass  # nobody is left to hear it
 
     def _outcome(self, name: str, body: bytes) -> tuple[bool, str, Any]:
-        function = self._functions.get(name)
+        function = self.functions.get(name)
         if function is None:
             return False, "UnknownFunction", f"the host has no function {name!r}"
         try:

@@ -29,6 +29,7 @@ from sandbox.types import size_text as size_text
 
 if TYPE_CHECKING:
     from sandbox.network_proxy import Proxy
+from sandbox.queueing import turn_to_start
 
 START_SECONDS = 60.0
 RESTART_SECONDS = 30.0
@@ -116,15 +117,18 @@ class Sandbox:
         self.close()
 
     def start(self) -> None:
-        """Starts container and kernel; returns when the kernel answers. Raises a SandboxError, and leaves nothing."""
+        """Starts container and kernel; returns when the kernel answers, at once where it is started.
+
+        Raises a SandboxError, and leaves nothing.
+        """
         for name in self._inputs:
             check_input_name(name)
         if self._closed:
             raise SandboxClosed("this sandbox is closed; make a new one")
+        if self._backend is not None:
+            return
         try:
             self._start()
-            if self._closed:  # by another thread, in the meantime
-                raise SandboxClosed("this sandbox was closed while it started")
         except BaseException:
             self._tear_down()
             raise
@@ -147,6 +151,17 @@ class Sandbox:
             network=self._network is not None,
         )
         self.unenforced = backend.unenforced
+        try:
+            with turn_to_start(chosen.engine.url if chosen.engine else chosen.name, lambda: self._closed):
+                self._bring_up(backend)
+            if self._closed:
+                raise SandboxClosed("this sandbox was closed while it started")
+        except BaseException:
+            if self._backend is not backend:  # not ours yet, or no more, since another thread closed us
+                _stop(backend)
+            raise
+
+    def _bring_up(self, backend: Backend) -> None:
         self._backend = backend
         backend.start()
         self._calls = HostCalls(self._functions)
@@ -246,6 +261,46 @@ class Sandbox:
         finally:
             if backend is not None:
                 _stop(backend)
+
+    # -- for a pool ----------------------------------------------------------------------------------------------
+
+    @property
+    def closed(self) -> bool:
+        """Whether `close()` was called."""
+        return self._closed
+
+    def answers(self, seconds: float) -> bool:
+        """Whether the kernel runs an empty cell in so many seconds, and nothing was lost; nothing is mended."""
+        with self._turns.take():
+            if self._backend is None or self._settle()[1] is not None or not self._kernel_up:
+                return False
+            cell = self._stream(self._next_cell([], seconds, seconds), "")
+            while True:
+                try:
+                    next(cell)
+                except StopIteration as ended:
+                    result: CellResult = ended.value
+                    return result.status == "ok" and result.lost is None
+
+    def hand_over(
+        self,
+        *,
+        inputs: Mapping[str, Path],
+        functions: Mapping[str, HostFunction],
+        on_connection: Callable[[Connection], None],
+        label: str,
+    ) -> None:
+        """Gives a started sandbox to its user, with what is that user's; inputs are sent. Raises FileError."""
+        for name in inputs:
+            check_input_name(name)
+        self._inputs, self._functions, self._on_connection = dict(inputs), functions, on_connection
+        if self._calls is not None:
+            self._calls.functions = functions
+        if label:
+            self._label = label
+            if self._backend is not None:
+                self._backend.relabel(label)
+        self._send_inputs(frozenset())
 
     # -- cells ---------------------------------------------------------------------------------------------------
 

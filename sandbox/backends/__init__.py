@@ -45,3 +45,6 @@ class Backend(Protocol):
 
     def mounted(self) -> frozenset[str]:
         """The names of the inputs that are in `/workspace/data` from the start; the others are to be sent."""
+
+    def relabel(self, label: str) -> None:
+        """Makes the sandbox known by another label, where that can be done while it runs. Never raises a SandboxError."""

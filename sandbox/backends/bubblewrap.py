@@ -298,6 +298,9 @@ class BubblewrapBackend:
             os.close(first)
         self._errors.close()
 
+    def relabel(self, label: str) -> None:
+        """Nothing: the label is an argument of a process that runs."""
+
     def mounted(self) -> frozenset[str]:
         return frozenset(self._inputs)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import socket
 import struct
 import threading
@@ -69,6 +70,7 @@ class DockerBackend:
         self._lease = lease
         self._network = network
         self.name = f"codeact-{uuid.uuid4().hex[:12]}"
+        self._id = self.name
         self._asked = self._made = False
         try:
             self._client = engine.client()
@@ -91,7 +93,7 @@ class DockerBackend:
         reap_in_background(self._engine)
         try:
             self._asked = True
-            self._api.create_container(
+            made = self._api.create_container(
                 self._image,
                 supervisor_argv(self._lease, network=self._network),
                 name=self.name,
@@ -105,7 +107,8 @@ class DockerBackend:
                 host_config=self._api.create_host_config(**settings, mounts=mounts),
             )
             self._made = True
-            self._api.start(self.name)
+            self._id = str(made["Id"])
+            self._api.start(self._id)
         except NotFound as error:
             self.stop()
             if "image" in str(error).lower():
@@ -121,7 +124,7 @@ class DockerBackend:
 
     def connect(self) -> ByteStream:
         try:
-            made = self._api.exec_create(self.name, list(RELAY_ARGV), stdin=True, user=SUPERVISOR_USER)
+            made = self._api.exec_create(self._id, list(RELAY_ARGV), stdin=True, user=SUPERVISOR_USER)
             return AttachedStream(self._api.exec_start(made["Id"], socket=True))
         except FAILURES as error:
             reason = _explained(error) + self._last_words()
@@ -132,7 +135,7 @@ class DockerBackend:
     def run_as_agent(self, argv: Sequence[str], *, wait: bool = False) -> None:
         try:
             made = self._api.exec_create(
-                self.name, [*AGENT_ARGV, *argv], stdout=wait, stderr=False, user=AGENT_USER
+                self._id, [*AGENT_ARGV, *argv], stdout=wait, stderr=False, user=AGENT_USER
             )
             self._api.exec_start(made["Id"], detach=not wait)
         except FAILURES as error:
@@ -140,7 +143,7 @@ class DockerBackend:
 
     def alive(self) -> bool:
         try:
-            return bool(self._api.inspect_container(self.name)["State"]["Running"])
+            return bool(self._api.inspect_container(self._id)["State"]["Running"])
         except FAILURES:
             return False
 
@@ -148,7 +151,7 @@ class DockerBackend:
         for pause in REMOVAL_PAUSES if self._asked else ():
             time.sleep(pause)
             try:
-                self._api.remove_container(self.name, force=True, v=True)
+                self._api.remove_container(self._id, force=True, v=True)
                 break
             except NotFound:
                 if self._made:
@@ -157,12 +160,22 @@ class DockerBackend:
                 pass  # such as a removal that is under way: it is not over before the engine knows of none
         self._client.close()
 
+    def relabel(self, label: str) -> None:
+        """An engine changes no labels of what runs, but names, and takes its time: `docker ps` shows the label in the name."""
+        name = f"{self.name}-{re.sub('[^a-zA-Z0-9_.-]', '-', label)[:60]}"
+
+        def rename() -> None:
+            with contextlib.suppress(*FAILURES):  # such as: it is closed already
+                self._api.rename(self._id, name)
+
+        threading.Thread(target=rename, name="sandbox-rename", daemon=True).start()
+
     def mounted(self) -> frozenset[str]:
         return frozenset(self._inputs)
 
     def memory_used(self) -> int:
         try:
-            used = self._api.stats(self.name, stream=False, one_shot=True)["memory_stats"]
+            used = self._api.stats(self._id, stream=False, one_shot=True)["memory_stats"]
         except FAILURES as error:
             raise EngineError(f"the engine does not tell the memory used: {_explained(error)}") from error
         stats = used.get("stats", {})  # without the page cache, which the kernel drops when it needs to
@@ -177,9 +190,7 @@ class DockerBackend:
         """What the supervisor said on standard error, for a container that ended at once."""
         try:
             text = (
-                self._api.logs(self.name, stdout=False, stderr=True, tail=5)
-                .decode("utf-8", "replace")
-                .strip()
+                self._api.logs(self._id, stdout=False, stderr=True, tail=5).decode("utf-8", "replace").strip()
             )
         except FAILURES:
             return ""

@@ -10,7 +10,7 @@ PUBLIC = {
     "codeact": "Agent Artifact CodeActError Message Model ModelError Reply Request Result RunLimits ScriptedModel Usage"
     " UsageError resolve tool toolset",
     "sandbox": "CellError CellResult Connection ConnectionLost Dropped EngineError EngineNotFound EnginePermission FileError FileInfo"
-    " HostCallRefused Image ImageError ImageNotFound Limits Network Notice Output ProtocolError Rich Rung Sandbox"
+    " HostCallRefused Image ImageError ImageNotFound Limits Network Notice Output Pool PoolClosed ProtocolError Rich Rung Sandbox"
     " SandboxBusy SandboxClosed SandboxError StartError Stream Variable",
 }
 
