@@ -1,8 +1,8 @@
 """Settings of a run. Each is one field below; a flag beats the environment, which beats the file.
 
 `max_turns` is the flag `--max-turns`, the variable `CODEACT_MAX_TURNS`, and the top-level key `max_turns` of
-`codeact.toml` in the current folder. Lists are arrays in the file; in a variable, paths are separated as in `PATH`, and packages
-by spaces.
+`codeact.toml` in the current folder. Lists are arrays in the file; in a variable, paths are separated as in `PATH`, packages
+and tools by spaces.
 """
 
 from __future__ import annotations
@@ -190,6 +190,31 @@ class Settings:
             "add a package to the image: name or name==1.2; repeatable",
         ),
     )
+    tools: tuple[str, ...] = field(
+        default=(),
+        metadata=_about(
+            Kind("MODULE_OR_FILE.py[:NAME]", (str,), _text, many=True),
+            "functions of yours that the code may call: what is decorated with @tool there, or NAME; repeatable",
+        ),
+    )
+    mcp: Path | None = field(
+        default=None,
+        metadata=_about(Kind("CONFIG.json", (str,), _path), "tools of the MCP servers in an mcpServers file"),
+    )
+    tools_off: tuple[str, ...] = field(
+        default=(),
+        metadata=_about(
+            Kind("NAME", (str,), _text, many=True), "leave out a tool, or a namespace of tools; repeatable"
+        ),
+    )
+    approve: str = field(
+        default="writes",
+        metadata=_about(
+            _choice("never", "writes", "always"),
+            "before which calls of tools you are asked: those that write",
+        ),
+    )
+    yes: bool = field(default=False, metadata=_about(SWITCH, "answer each question with yes"))
     runtime: str | None = field(default=None, metadata=_about(_NAME, "the engine's runtime, such as runsc"))
     quiet: bool = field(default=False, metadata=_about(SWITCH, "nothing on standard error but errors"))
     json: bool = field(default=False, metadata=_about(SWITCH, "print one JSON object in place of the answer"))
@@ -232,7 +257,7 @@ def _separated(name: str, text: str) -> list[str]:
     """The values in a variable."""
     if name == "data":
         return text.split(os.pathsep)
-    return text.split() if name == "pip" else [text]
+    return text.split() if name in ("pip", "tools", "tools_off") else [text]
 
 
 def _parsed(kind: Kind, where: str, texts: list[str]) -> Any:

@@ -36,6 +36,10 @@ class Pump(Generic[T]):
             raise value
         raise StopIteration
 
+    def add(self, item: T) -> None:
+        """An item from elsewhere, behind those that wait. From any thread."""
+        self._queue.put(("item", item))
+
     def interrupt(self) -> None:
         self._queue.put(("stop", Interrupted()))
 

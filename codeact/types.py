@@ -25,13 +25,16 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens and calls, summed with `+`. `estimated` is set where the endpoint did not count."""
+    """Tokens and calls of a model, and calls of tools with their seconds, summed with `+`. `estimated` is set where the
+    endpoint did not count."""
 
     calls: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cached_tokens: int = 0
     estimated: bool = False
+    tool_calls: int = 0
+    tool_seconds: float = 0.0
 
     @property
     def total_tokens(self) -> int:
@@ -44,6 +47,8 @@ class Usage:
             self.completion_tokens + other.completion_tokens,
             self.cached_tokens + other.cached_tokens,
             self.estimated or other.estimated,
+            self.tool_calls + other.tool_calls,
+            self.tool_seconds + other.tool_seconds,
         )
 
 

@@ -67,6 +67,8 @@ def outcome(result: Result | None, error: str | None = None, status: str = "fail
             "completion_tokens": 0,
             "cached_tokens": 0,
             "estimated": False,
+            "tool_calls": 0,
+            "tool_seconds": 0.0,
         }
         return {
             "answer": None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -36,13 +37,18 @@ def runs(as_list: bool) -> int:
 @click.command()
 @click.argument("run")
 @click.option("--json", "as_list", is_flag=True, help="the run's events as a JSON list")
-def show(run: str, as_list: bool) -> int:
+@click.option(
+    "--tools", "tools", is_flag=True, help="its calls of tools, as a table or with --json as a list"
+)
+def show(run: str, as_list: bool, tools: bool) -> int:
     """Show RUN (an id, a folder or a run.jsonl): what was done, turn by turn, and the answer."""
     from codeact import journal
 
     found = list(journal.read(find(run)))
     if not found:
         raise UsageError(f"{run}: holds no event; the run ended before it began")
+    if tools:
+        return _show_calls(found, as_list)
     if as_list:
         put(as_json(found, indent=1))
         return 0
@@ -54,6 +60,14 @@ def show(run: str, as_list: bool) -> int:
     if found[-1].get("type") != "run_ended":
         view.say("no end is recorded: the run goes on, or was cut off")
     view.close()
+    return 0
+
+
+def _show_calls(found: list[dict[str, Any]], as_list: bool) -> int:
+    from codeact.views import calls, recorded
+
+    made = calls.of(recorded.events_of(found))
+    put(as_json([asdict(call) for call in made], indent=1) if as_list else "\n".join(calls.table(made)))
     return 0
 
 

@@ -8,10 +8,10 @@ import signal
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -23,6 +23,8 @@ from codeact.errors import UsageError
 if TYPE_CHECKING:
     from codeact.agent import Agent
     from codeact.events import Event
+    from codeact.tools.approval import Approval, Mode
+    from codeact.tools.tool import Tool
     from codeact.types import Result
     from codeact.views.console import View
 
@@ -80,8 +82,8 @@ def _solve(task: str, settings: Settings, scratch: Path) -> int:
     inputs = data.collect(settings.data, sys.stdin.buffer, scratch)
     schema = read_schema(settings.output_schema)
     out = prepare_out(settings.out)
-    with _view(settings) as view:
-        agent = _agent(settings, schema, out, view)
+    with _view(settings) as view, _servers(settings) as servers:
+        agent = _agent(settings, schema, out, view, servers)
         with _signals(agent, view) as begun:
             observers: list[Callable[[Event], None]] = [lambda event: begun.set()]
             if view:
@@ -173,7 +175,41 @@ def _view(settings: Settings) -> Iterator[View | None]:
         view.close()
 
 
-def _agent(settings: Settings, schema: dict[str, Any] | None, out: Path | None, view: View | None) -> Agent:
+@contextmanager
+def _servers(settings: Settings) -> Iterator[Iterable[Tool]]:
+    """The tools of the MCP servers, which run meanwhile."""
+    if settings.mcp is None:
+        yield ()
+        return
+    from codeact.tools.mcp_servers import McpServers
+
+    with McpServers(settings.mcp) as servers:
+        yield servers
+
+
+def approval(settings: Settings, view: View | None) -> Approval:
+    """Who is asked about calls: the person, where there is a terminal to read from and one to draw on."""
+    from codeact.tools.approval import Approval
+
+    mode = cast("Mode", settings.approve)
+    if settings.yes:
+        return Approval(mode, lambda request: True, by="policy")
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return Approval(mode)
+    from codeact.views.console import View, screen
+    from codeact.views.prompt import Prompt
+
+    prompt = Prompt(view or View(screen(sys.stderr)), sys.stdin)
+    return Approval(mode, prompt.ask, by="person", one_at_a_time=True)
+
+
+def _agent(
+    settings: Settings,
+    schema: dict[str, Any] | None,
+    out: Path | None,
+    view: View | None,
+    servers: Iterable[Tool],
+) -> Agent:
     from codeact import models
     from codeact.agent import Agent
     from codeact.types import RunLimits
@@ -201,6 +237,9 @@ def _agent(settings: Settings, schema: dict[str, Any] | None, out: Path | None, 
         runtime=settings.runtime,
         network=settings.network,
         packages=settings.pip,
+        tools=[*settings.tools, *servers],
+        tools_off=settings.tools_off,
+        approve=approval(settings, view),
         on_progress=view.say if view else lambda line: None,
         out=out,
     )

@@ -11,6 +11,7 @@ from typing import Any
 
 from codeact import context, events, manifest, observation, unseen, workspace
 from codeact.errors import Answered
+from codeact.pump import Pump
 from codeact.run.answering import Answering
 from codeact.run.asking import Asking
 from codeact.run.meter import Meter
@@ -19,7 +20,7 @@ from codeact.run.setup import Setup
 from codeact.tools import modules
 from codeact.tools.runner import ToolRunner
 from codeact.types import Code, Reading
-from sandbox import CellResult, Connection, Sandbox, SandboxError
+from sandbox import CellResult, Connection, Output, Sandbox, SandboxError
 
 CELL_NUMBER = re.compile(r"(?<=\bCell )\d+")
 MAX_PICTURES = 8
@@ -120,18 +121,19 @@ class Cells:
         self.ran = True
         longest = math.inf if left is None else left
         outputs = self._box.stream(action.source, timeout=timeout, max_timeout=longest)
+        pump: Pump[Output | CellResult | None] = Pump(_to_the_end(outputs))
+        self._record.on_post = lambda: pump.add(None)
         self._count += 1
         self._tools.begin(self._count)
         try:
-            while True:
-                try:
-                    output = next(outputs)
-                except StopIteration as ended:
-                    cell: CellResult = ended.value
-                    break
+            while not isinstance(item := pump.get(), CellResult):
                 yield from self.beside()
-                yield self._record.emit(events.OutputDelta(output=output))
+                if item is not None:
+                    yield self._record.emit(events.OutputDelta(output=item))
+            cell = item
         finally:
+            pump.close()
+            self._record.on_post = lambda: None
             self._tools.end()
         yield from self.beside()
         if cell.lost:
@@ -185,3 +187,8 @@ class Cells:
         """`names`, called by code in the sandbox: the variables that there are after a cell that failed."""
         if isinstance(payload, dict):
             self._names = {str(k)[:60]: str(v)[:400] for k, v in list(payload.items())[:40]}
+
+
+def _to_the_end(outputs: Generator[Output, None, CellResult]) -> Iterator[Output | CellResult]:
+    """The outputs of a cell, then its result."""
+    yield (yield from outputs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections import deque
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from codeact import artifacts, context, events, journal, manifest, workspace
@@ -20,7 +20,7 @@ from codeact.tools import channel, modules
 from codeact.tools.channel import Channel
 from codeact.tools.context import RunContext
 from codeact.tools.runner import ToolRunner
-from codeact.types import Artifact, Reading
+from codeact.types import Artifact, Reading, Usage
 from sandbox import Connection, Sandbox, SandboxError
 
 
@@ -142,7 +142,7 @@ class Run:
             events.RunEnded(
                 status=ended.status,  # type: ignore[arg-type]
                 answer=ended.answer,
-                usage=self._meter.usage,
+                usage=self._meter.usage + _of_tools(self._record.log),
                 seconds=self._meter.seconds,
                 artifacts=tuple(kept),
                 error=str(ended) or None,
@@ -190,3 +190,9 @@ class Run:
         unfounded = bool(self._data) and not self._cells.ran
         for step in self._answering.in_words(text, unfounded=unfounded, small=self._setup.model.small):
             yield self.observe(turn, step) if isinstance(step, str) else step
+
+
+def _of_tools(log: Iterable[events.Event]) -> Usage:
+    """What the calls of tools come to; those answered from the journal were counted when they were made."""
+    made = [event for event in log if isinstance(event, events.ToolReturned) and not event.replayed]
+    return Usage(tool_calls=len(made), tool_seconds=round(sum(event.seconds for event in made), 3))

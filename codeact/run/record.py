@@ -6,7 +6,7 @@ import dataclasses
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from codeact import events
@@ -18,7 +18,7 @@ from sandbox import Image
 class Record:
     """Events come from the run's own thread by `emit`, from any other by `post`: the run hands those on with `posted`.
 
-    `log` holds what the context is made of, `pictures` the images of observations by their name, `figures` the files
+    `on_post` is called when there is something to hand on. `log` holds what the context is made of, `pictures` the images of observations by their name, `figures` the files
     they were kept as.
     """
 
@@ -28,6 +28,7 @@ class Record:
         self._seq = 0
         self._lock = threading.Lock()
         self._posted: deque[events.Event] = deque()
+        self.on_post: Callable[[], None] = lambda: None
         self.log: list[events.Event] = []
         self.pictures: dict[str, Image] = {}
         self.figures: list[Artifact] = []
@@ -56,6 +57,7 @@ class Record:
         """As `emit`, from a thread that is not the run's."""
         event = self.emit(event)
         self._posted.append(event)
+        self.on_post()
         return event
 
     def posted(self) -> Iterator[events.Event]:

@@ -9,11 +9,14 @@ from __future__ import annotations
 import json
 import os
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Protocol, TextIO
 
 from codeact import events
 from codeact.events import Event
 from codeact.types import Usage
+from codeact.views import calls
 from codeact.views.pieces import Clip, Prose
 from codeact.views.plain import PlainScreen
 from sandbox.text import clean
@@ -117,6 +120,8 @@ class View:
         self._screen = screen
         self._show_answer = show_answer
         self._dot = " · " if screen.unicode else " | "
+        self._arrow = "→" if screen.unicode else "->"
+        self._tally = calls.Tally()
         self._turn = Turn()
         self._turns = 0
         self._prose = Prose()
@@ -148,6 +153,11 @@ class View:
                 self._turn.drawn = False
                 self._screen.code(clean(event.source))
                 self._screen.wait("running")
+            case events.ToolCalled():
+                self._tally.called(event)
+                self._screen.wait(f"calling {clean(event.tool)}")
+            case events.ToolReturned():
+                self._returned(event)
             case events.OutputDelta():
                 self._turn.drawn = True
                 self._output(event.output)
@@ -177,6 +187,28 @@ class View:
 
     def close(self) -> None:
         self._screen.close()
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Nothing is drawn meanwhile but by who has called this."""
+        with self._drawing:
+            self._screen.end()
+            yield
+            self._screen.wait("running")
+
+    def question(self, text: str) -> None:
+        """A question, at the end of which the answer is typed."""
+        self._screen.line(clean(text).rstrip(), "bold")
+
+    def show_call(self, source: str) -> None:
+        self._screen.code(source)
+
+    def _returned(self, event: events.ToolReturned) -> None:
+        call = self._tally.returned(event)
+        if call is not None:
+            line = f"{calls.line(call, self._arrow)}{self._dot}{calls.seconds(call, self._dot)}"
+            self._screen.line(line, "cyan" if event.ok else "red")
+            self._screen.wait("running")
 
     def _start(self, event: events.RunStarted) -> None:
         task = " ".join(clean(event.task).split())
@@ -235,6 +267,8 @@ class View:
         self._screen.end()
         if rest := self._clip.rest():
             self._screen.line(rest, "dim")
+        for line in self._tally.rest():
+            self._screen.line(line, "cyan")
         self._turn.code_seconds += event.cell.seconds
         if ending := _ending(event.cell):
             self.say(ending)

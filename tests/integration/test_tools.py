@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from codeact import journal
+from codeact import events, journal
 from codeact.agent import Agent
 from codeact.models import ScriptedModel
-from codeact.tools.context import current_call
+from codeact.tools.approval import CallRequest, Decision
+from codeact.tools.context import RunContext, current_call
 from codeact.tools.functions import tool
 from codeact.types import Result
-from tests.integration.test_agent import block
+from tests.integration.test_agent import block, observations
 
 pytestmark = pytest.mark.docker
 
@@ -66,3 +69,126 @@ def test_code_loops_over_tools_and_composes_them(tmp_path: Path) -> None:
     assert calls[0]["cell"] == 1
     assert calls[5]["error"] == {"class": "KeyError", "message": "A-3"}
     assert "from tools.shop import order_status  # order_status(order_id: str" in lines[0]["system"]
+
+
+def test_a_refusal_is_an_exception_with_the_reason(tmp_path: Path) -> None:
+    def approve(request: CallRequest) -> Decision | str:
+        if request.arguments["amount"] > 100:
+            return "too much"
+        return Decision(True, arguments={"amount": 5})
+
+    code = (
+        "import tools\nfrom tools.shop import refund\ndone = [refund('A-1', 20)]\n"
+        "try: refund('A-2', 2000)\nexcept tools.CallRefused as refusal: done.append(str(refusal))\nfinal_answer(done)"
+    )
+    result = solve(tmp_path, [code], [refund], approve=approve, context=RunContext(user="Mia"))
+    assert result.answer == ["A-1: 5 paid back by Mia", "shop.refund was refused: too much"]
+    assert [(e.allowed, e.by, e.reason) for e in of(result, events.ApprovalGiven)] == [
+        (True, "callback", ""),
+        (False, "callback", "too much"),
+    ]
+    assert result.usage.tool_calls == 2
+
+
+def test_nobody_asked_is_a_refusal_and_waiting_costs_the_cell_no_time(tmp_path: Path) -> None:
+    code = "from tools.shop import refund\ntry: final_answer(refund('A-1', 2))\nexcept Exception as error: final_answer(str(error))"
+    assert "--approve never" in solve(tmp_path, [code], [refund]).answer
+    assert solve(tmp_path, [code], [refund], approve="never").answer == "A-1: 2 paid back by "
+
+    def slowly(request: CallRequest) -> bool:
+        request.cancelled.wait(2.5)
+        return True
+
+    slow = solve(tmp_path, [code], [refund], approve=slowly, cell_timeout=1.0)
+    assert slow.answer == "A-1: 2 paid back by "
+    assert of(slow, events.ToolReturned)[0].waited >= 2.5
+
+
+def test_thirty_two_at_once_from_threads_and_items_that_stream(tmp_path: Path) -> None:
+    together = threading.Barrier(32)
+
+    def meet(n: int) -> int:
+        together.wait(20)
+        return n
+
+    async def count(n: int) -> Any:
+        for i in range(n):
+            await asyncio.sleep(0)
+            yield i
+
+    code = (
+        "from tools import meet, count\nfrom concurrent.futures import ThreadPoolExecutor\n"
+        "with ThreadPoolExecutor(32) as pool: met = sorted(pool.map(meet, range(32)))\n"
+        "final_answer([met == list(range(32)), list(count(3)), next(count(9))])"
+    )
+    result = solve(tmp_path, [code], [meet, count], approve="never")
+    assert result.answer == [True, [0, 1, 2], 0]
+
+
+def test_an_interrupt_cancels_a_running_tool_and_the_kernel_lives(tmp_path: Path) -> None:
+    begun, cancelled = threading.Event(), threading.Event()
+
+    async def wait() -> None:
+        begun.set()
+        try:
+            await asyncio.sleep(60)
+        finally:
+            cancelled.set()
+
+    code = (
+        "kept = 1\nfrom tools import wait\nfrom concurrent.futures import ThreadPoolExecutor\n"
+        "with ThreadPoolExecutor(2) as pool: list(pool.map(lambda _: wait(), range(2)))"
+    )
+    model = ScriptedModel([block(code), block("final_answer(kept)")])
+    agent = Agent(model, image="minimal", runs=tmp_path / "runs", tools=[wait], approve="never")
+
+    def interrupt() -> None:
+        assert begun.wait(30)
+        agent.interrupt()
+
+    threading.Thread(target=interrupt).start()
+    result = agent.run("Do it.")
+    assert result.answer == 1
+    assert cancelled.wait(5)
+    assert {event.error["class"] for event in of(result, events.ToolReturned)} == {"CallCancelled"}
+    assert "interrupted" in observations(result)[0]
+
+
+def test_calls_are_seen_while_their_cell_runs(tmp_path: Path) -> None:
+    go_on = threading.Event()
+
+    def hold() -> None:
+        go_on.wait(20)
+
+    model = ScriptedModel([block("from tools import hold\nhold()\nfinal_answer(1)")])
+    agent = Agent(model, image="minimal", runs=tmp_path / "runs", tools=[hold], approve="never")
+    seen = []
+    for event in agent.stream("Do it."):
+        seen.append(event.type)
+        if event.type == "tool_called":
+            go_on.set()
+    assert seen.index("tool_called") < seen.index("tool_returned") < seen.index("observed")
+
+
+def test_secrets_are_nowhere_in_the_runs_folder(tmp_path: Path) -> None:
+    secret = "".join(chr(ord(letter) + 1) for letter in "gtmsdq1,`mc,lnqd")
+
+    @tool(secret=["password"])
+    def login(user: str, password: str) -> str:
+        if user == "bad":
+            raise PermissionError(f"{password} is wrong")
+        return f"token for {password}"
+
+    code = (
+        "from tools import login\npassword = ''.join(chr(ord(c) + 1) for c in 'gtmsdq1,`mc,lnqd')\n"
+        "length = len(login('ann', password))\n"
+        "for user, word in (('bad', password), ('ann', [password])):\n"
+        "    try: login(user, word)\n    except Exception as error: print(type(error).__name__, error)\n"
+        "final_answer(length)"
+    )
+    result = solve(tmp_path, [code], [login], approve="never")
+    assert result.answer == len(f"token for {secret}")
+    assert "PermissionError (secret) is wrong" in observations(result)[0]
+    files = [path for path in (tmp_path / "runs").rglob("*") if path.is_file()]
+    assert len(files) >= 1
+    assert [path for path in files if secret.encode() in path.read_bytes()] == []

@@ -41,7 +41,7 @@ def test_every_setting_can_come_from_the_file(tmp_path: Path) -> None:
         tmp_path,
         'model = "m"\nbase_url = "http://h/v1"\ndata = ["a.csv", "b=c"]\noutput_schema = "s.json"\nout = "o"\n'
         'max_turns = 2\nmax_seconds = 1.5\nmax_tokens = 4\ncell_timeout = 5\nsandbox = "docker"\nimage = "minimal"\n'
-        'memory = "256m"\ncpus = 0.5\npids = 64\ndisk = 1048576\nnetwork = "a.example.org"\npip = ["tabulate==0.9"]\nruntime = "runsc"\nquiet = true\n'
+        'memory = "256m"\ncpus = 0.5\npids = 64\ndisk = 1048576\nnetwork = "a.example.org"\npip = ["tabulate==0.9"]\ntools = ["shop.py"]\nmcp = "m.json"\ntools_off = ["crm"]\napprove = "never"\nyes = true\nruntime = "runsc"\nquiet = true\n'
         "json = true\ndebug = false\n",
     )
     assert load({}, {}, tmp_path) == Settings(
@@ -62,6 +62,11 @@ def test_every_setting_can_come_from_the_file(tmp_path: Path) -> None:
         disk="1048576",
         network="a.example.org",
         pip=("tabulate==0.9",),
+        tools=("shop.py",),
+        mcp=Path("m.json"),
+        tools_off=("crm",),
+        approve="never",
+        yes=True,
         runtime="runsc",
         quiet=True,
         json=True,
@@ -88,6 +93,11 @@ def test_every_setting_can_come_from_the_environment(tmp_path: Path) -> None:
         "disk": ("1m", "1m"),
         "network": ("a.example.org,*.b.org", "a.example.org,*.b.org"),
         "pip": ("tabulate==0.9 shapely>=2,<3", ("tabulate==0.9", "shapely<3,>=2")),
+        "tools": ("shop.py:desk crm", ("shop.py:desk", "crm")),
+        "mcp": ("mcp.json", Path("mcp.json")),
+        "tools_off": ("crm shop.refund", ("crm", "shop.refund")),
+        "approve": ("always", "always"),
+        "yes": ("true", True),
         "runtime": ("runsc", "runsc"),
         "quiet": ("1", True),
         "json": ("yes", True),
@@ -121,6 +131,7 @@ def test_an_empty_variable_is_none(tmp_path: Path) -> None:
         ("pids", "few", "'few' is not a size"),
         ("cpus", "all", "'all' is not a number"),
         ("cpus", "0", "cores"),
+        ("approve", "sometimes", "write never or writes or always"),
         ("sandbox", "chroot", "write docker or bubblewrap or auto"),
         ("network", "*", "'*' is too wide"),
         ("network", "a.example.org,", "an entry is empty"),

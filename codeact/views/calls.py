@@ -1,0 +1,143 @@
+"""Calls of tools as lines: one when it is over, in the live view, and a table of all of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from codeact import events
+from codeact.tools.record import SECRET
+from sandbox.text import clean
+
+SHOWN_ARGUMENTS, SHOWN_RESULT = 80, 60
+
+
+@dataclass(slots=True)
+class Call:
+    """One call of a record. `ok` is None where no end is recorded."""
+
+    call: str
+    tool: str
+    cell: int | None = None
+    arguments: dict[str, Any] = field(default_factory=dict)
+    ok: bool | None = None
+    value: Any = None
+    file: str | None = None
+    error: dict[str, str] | None = None
+    seconds: float = 0.0
+    waited: float = 0.0
+    attempts: int = 0
+    replayed: bool = False
+
+
+def of(log: Iterable[events.Event]) -> list[Call]:
+    """The calls of a run, in the order in which they were made."""
+    calls: dict[str, Call] = {}
+    for event in log:
+        match event:
+            case events.ToolCalled():
+                calls[event.call] = Call(event.call, event.tool, event.cell, event.arguments)
+            case events.ToolReturned(replayed=False):
+                end(calls.setdefault(event.call, Call(event.call, event.tool)), event)
+    return list(calls.values())
+
+
+def end(call: Call, event: events.ToolReturned) -> None:
+    call.ok, call.value, call.file, call.error = event.ok, event.value, event.file, event.error
+    call.seconds, call.waited, call.attempts = event.seconds, event.waited, event.attempts
+    call.replayed = event.replayed
+
+
+def line(call: Call, arrow: str) -> str:
+    """A call and what came of it."""
+    arguments = ", ".join(f"{clean(name)}={_value(value)}" for name, value in call.arguments.items())
+    return f"{clean(call.tool)}({_cut(arguments, SHOWN_ARGUMENTS)}) {arrow} {outcome(call)}"
+
+
+def outcome(call: Call) -> str:
+    """What came of it, in a few words."""
+    if call.error is not None:
+        said = f"{call.error.get('class', '')}: {call.error.get('message', '')}"
+        return _cut(clean(said), SHOWN_RESULT)
+    if call.ok is None:
+        return "no end is recorded"
+    return _cut((call.file and f"({call.file})") or _value(call.value), SHOWN_RESULT)
+
+
+def seconds(call: Call, dot: str) -> str:
+    parts = [f"{call.seconds:.1f} s"]
+    if call.waited:
+        parts.append(f"waited {call.waited:.1f} s")
+    if call.attempts > 1:
+        parts.append(f"{call.attempts} attempts")
+    if call.replayed:
+        parts.append("from the journal")
+    return dot.join(parts)
+
+
+def table(calls: Sequence[Call]) -> list[str]:
+    """A head, a line for each call, and a line of sums."""
+    rows = [("call", "cell", "seconds", "waited", "tries", "what was called", "what came of it")]
+    for call in calls:
+        arguments = ", ".join(f"{clean(name)}={_value(value)}" for name, value in call.arguments.items())
+        rows.append(
+            (
+                call.call,
+                str(call.cell or ""),
+                f"{call.seconds:.2f}",
+                f"{call.waited:.2f}" if call.waited else "",
+                str(call.attempts or ""),
+                f"{clean(call.tool)}({_cut(arguments, SHOWN_ARGUMENTS)})",
+                outcome(call),
+            )
+        )
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+    failed = sum(call.ok is False for call in calls)
+    total = sum(call.seconds for call in calls)
+    many = "" if len(calls) == 1 else "s"
+    return [*lines, f"{len(calls)} call{many}, {failed} failed, {total:.2f} s"]
+
+
+def _value(value: Any) -> str:
+    return SECRET if value == SECRET else clean(repr(value))
+
+
+def _cut(text: str, size: int) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= size else f"{flat[: size - 3]}..."
+
+
+class Tally:
+    """The calls of one cell, as a live view tells them: the first of each tool one by one, the others in sum."""
+
+    SHOWN = 5
+
+    def __init__(self) -> None:
+        self._open: dict[str, Call] = {}
+        self._ended: dict[str, list[Call]] = {}
+
+    def called(self, event: events.ToolCalled) -> None:
+        self._open[event.call] = Call(event.call, event.tool, event.cell, event.arguments)
+
+    def returned(self, event: events.ToolReturned) -> Call | None:
+        """The call that ended, where it is to be told by itself."""
+        call = self._open.pop(event.call, None) or Call(event.call, event.tool)
+        end(call, event)
+        ended = self._ended.setdefault(call.tool, [])
+        ended.append(call)
+        return call if len(ended) <= self.SHOWN else None
+
+    def rest(self) -> list[str]:
+        """A line for each tool of which some calls were not told."""
+        lines = []
+        for tool, calls in self._ended.items():
+            hidden = calls[self.SHOWN :]
+            if hidden:
+                failed = sum(call.ok is False for call in hidden)
+                total = sum(call.seconds for call in hidden)
+                lines.append(f"{clean(tool)}: {len(hidden)} more calls, {failed} failed, {total:.1f} s")
+        self._open.clear()
+        self._ended.clear()
+        return lines
