@@ -19,13 +19,26 @@ import docker
 from docker.context import ContextAPI
 from docker.errors import DockerException
 
+from sandbox import ssh
 from sandbox.errors import EngineError, EngineNotFound, EnginePermission, SandboxError
 from sandbox.private_engine import Places, start_private, stop_private
 from sandbox.probe import PROBE_SECONDS, Silence, ping
 
 _UNIX = "unix://"
+_SSH = "ssh://"
 REQUEST_SECONDS = 60.0
 SYSTEM_SOCKET = Path("/var/run/docker.sock")
+
+
+class _Api(docker.APIClient):  # type: ignore[misc]
+    """Trusts the engine's own certificates: `requests` would rather have those of REQUESTS_CA_BUNDLE, and a proxy."""
+
+    trust_env = property(lambda self: False, lambda self, value: None)
+
+
+class _Client(docker.DockerClient):  # type: ignore[misc]
+    def __init__(self, **settings: Any) -> None:
+        self.api = _Api(**settings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +49,15 @@ class Engine:
     local: bool
     tls: Any = field(default=None, repr=False)
 
+    def reach(self) -> str:
+        """Where this machine finds it; opens the way where there is one to be opened. Raises EngineNotFound."""
+        return f"{_UNIX}{ssh.tunnel(self.url)}" if self.url.startswith(_SSH) else self.url
+
     def client(self, timeout: float = REQUEST_SECONDS) -> docker.DockerClient:
         """A new client; the caller closes it. `timeout` is in seconds, for one request. Raises EngineError."""
+        address = self.reach()
         try:
-            return docker.DockerClient(base_url=self.url, tls=self.tls or False, timeout=timeout)
+            return _Client(base_url=address, tls=self.tls or False, timeout=timeout)
         except (DockerException, OSError, ValueError) as error:
             raise EngineError(
                 f"the container engine at {self.url} does not answer: {_root(error)}"

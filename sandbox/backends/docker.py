@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
-import socket
-import struct
-import threading
 import time
 import uuid
 from collections.abc import Mapping, Sequence
@@ -32,15 +28,13 @@ from sandbox.backends.common import (
     supervisor_argv,
 )
 from sandbox.backends.reaper import FAILURES, LABEL, ownership, reap_in_background
+from sandbox.backends.streams import AttachedStream
 from sandbox.bridge import ByteStream
 from sandbox.engine import Engine
 from sandbox.errors import ConnectionLost, EngineError, ImageNotFound, StartError
 from sandbox.types import Limits
 
-READ = 256 * 1024
 REMOVAL_PAUSES = (0.0, 0.05, 0.2, 0.5, 1.0)
-SEND_SECONDS = 60
-"""How long the engine may take in nothing before a stream counts as broken."""
 
 
 class DockerBackend:
@@ -123,12 +117,13 @@ class DockerBackend:
             ) from error
 
     def connect(self) -> ByteStream:
+        self._engine.reach()
         try:
             made = self._api.exec_create(self._id, list(RELAY_ARGV), stdin=True, user=SUPERVISOR_USER)
             return AttachedStream(self._api.exec_start(made["Id"], socket=True))
         except FAILURES as error:
             reason = _explained(error) + self._last_words()
-            if not self.alive():
+            if self._ended():
                 raise ConnectionLost(f"the container ended: {reason}") from error
             raise OSError(reason) from error
 
@@ -140,6 +135,15 @@ class DockerBackend:
             self._api.exec_start(made["Id"], detach=not wait)
         except FAILURES as error:
             raise EngineError(f"the engine did not start a process: {_explained(error)}") from error
+
+    def _ended(self) -> bool:
+        """Whether the engine says so; one that does not answer may do so again, with the container in it."""
+        try:
+            return not self._api.inspect_container(self._id)["State"]["Running"]
+        except NotFound:
+            return True
+        except FAILURES:
+            return False
 
     def alive(self) -> bool:
         try:
@@ -226,60 +230,6 @@ def container_settings(limits: Limits, *, runtime: str | None = None) -> dict[st
         "log_config": docker.types.LogConfig(type="json-file", config={"max-size": "1m", "max-file": "1"}),
         "runtime": runtime,
     }
-
-
-class AttachedStream:
-    """The two directions of an exec. The engine sends `stream, 0, 0, 0, length` before each piece of output."""
-
-    _HEADER = struct.Struct(">BxxxL")
-    STDOUT = 1
-
-    def __init__(self, attached: Any) -> None:
-        self._attached = attached
-        self._socket: Any = getattr(attached, "_sock", attached)
-        self._socket.settimeout(None)
-        with contextlib.suppress(AttributeError, OSError):  # not every transport has it
-            wait = struct.pack("ll", SEND_SECONDS, 0)
-            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, wait)
-        self._left = 0
-        self._kept = True
-        self._writing = threading.Lock()
-
-    def read(self) -> bytes:
-        while True:
-            if self._left == 0:
-                header = self._exactly(self._HEADER.size)
-                if header is None:
-                    return b""
-                stream, self._left = self._HEADER.unpack(header)
-                self._kept = stream == self.STDOUT
-                continue
-            data: bytes = self._socket.recv(min(self._left, READ))
-            if not data:
-                return b""
-            self._left -= len(data)
-            if self._kept:
-                return data
-
-    def write(self, data: bytes) -> None:
-        with self._writing:
-            self._socket.sendall(data)
-
-    def close(self) -> None:
-        with contextlib.suppress(OSError):
-            self._socket.shutdown(socket.SHUT_RDWR)
-        with contextlib.suppress(OSError):
-            self._attached.close()
-            self._socket.close()
-
-    def _exactly(self, count: int) -> bytes | None:
-        data = b""
-        while len(data) < count:
-            more = self._socket.recv(count - len(data))
-            if not more:
-                return None
-            data += more
-        return data
 
 
 def _explained(error: Exception) -> str:
