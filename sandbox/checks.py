@@ -12,8 +12,8 @@ from pathlib import Path
 
 from docker.errors import DockerException
 
-from sandbox import images
-from sandbox.backends.choice import BackendName, choose
+from sandbox import images, roots
+from sandbox.backends.choice import Chosen, choose
 from sandbox.backends.reaper import LABEL
 from sandbox.engine import Engine
 from sandbox.errors import SandboxError
@@ -21,6 +21,7 @@ from sandbox.private_engine import Places
 from sandbox.probe import ping
 from sandbox.probes import CELL_SECONDS, LIMITS, PROBES
 from sandbox.session import Sandbox
+from sandbox.types import BackendName
 
 CLOSE_SECONDS = 1.0
 """How long it may take to end a sandbox, as is promised."""
@@ -55,18 +56,30 @@ def check_sandbox(
         yield Check("engine", "answers", False, str(error), mend)
         return
     if chosen.engine is None:
-        yield Check("engine", "bubblewrap", True, chosen.notice or "as was asked for", "")
-    else:
-        yield _engine(chosen.engine)
-        yield _private_engine()
-        try:
-            with closing(chosen.engine.client()) as client:
-                found = images.find(client, image)
-        except (SandboxError, DockerException) as error:
-            yield Check("image", image, False, *_with_mend(str(error), f"run `codeact image build {image}`"))
-            return
-        yield Check("image", image, True, f"{found.tag}, {(found.size or 0) / 1e6:.0f} MB", "")
-    yield from _limits(image, runtime, chosen.name, chosen.engine)
+        yield from _without_engine(chosen, image)
+        return
+    yield _engine(chosen.engine)
+    yield _private_engine()
+    try:
+        with closing(chosen.engine.client()) as client:
+            found = images.find(client, image)
+    except (SandboxError, DockerException) as error:
+        yield Check("image", image, False, *_with_mend(str(error), f"run `codeact image build {image}`"))
+        return
+    yield Check("image", image, True, f"{found.tag}, {(found.size or 0) / 1e6:.0f} MB", "")
+    yield from _limits(image, runtime, chosen)
+
+
+def _without_engine(chosen: Chosen, image: str) -> Iterator[Check]:
+    yield Check("engine", "not needed", True, chosen.notice or "bubblewrap contains the code", "")
+    try:
+        found = roots.find_root(image)
+    except SandboxError as error:
+        mend = f"run `codeact image build {image} --sandbox bubblewrap`"
+        yield Check("image", image, False, *_with_mend(str(error), mend))
+        return
+    yield Check("image", image, True, f"{found.info.tag}, {found.size / 1e6:.0f} MB", "")
+    yield from _limits(image, None, chosen)
 
 
 def _with_mend(reason: str, mend: str) -> tuple[str, str]:
@@ -98,10 +111,12 @@ def _private_engine() -> Check:
     return Check("engine", "private engine", True, said, "")
 
 
-def _limits(image: str, runtime: str | None, backend: BackendName, engine: Engine | None) -> Iterator[Check]:
+def _limits(image: str, runtime: str | None, chosen: Chosen) -> Iterator[Check]:
     began = time.monotonic()
     label = f"doctor-{secrets.token_hex(4)}"
-    box = Sandbox(image, limits=LIMITS, timeout=CELL_SECONDS, runtime=runtime, backend=backend, label=label)
+    box = Sandbox(
+        image, limits=LIMITS, timeout=CELL_SECONDS, runtime=runtime, backend=chosen.name, label=label
+    )
     try:
         with box:
             yield Check("sandbox", "starts", True, f"in {time.monotonic() - began:.1f} s", "")
@@ -119,7 +134,7 @@ def _limits(image: str, runtime: str | None, backend: BackendName, engine: Engin
         mend = "run `codeact image verify`; if that holds, look into the engine's log"
         yield Check("sandbox", "starts", False, str(error), mend)
         return
-    yield _closed(time.monotonic() - began, _left(engine, label))
+    yield _closed(time.monotonic() - began, _left(chosen.engine, label))
 
 
 def _closed(seconds: float, left: int) -> Check:

@@ -33,7 +33,7 @@ class Probe:
 
 
 def _said(cell: CellResult) -> str:
-    notices = [str(output) for output in cell.outputs if isinstance(output, Notice | Rung)]
+    notices = [output.text for output in cell.outputs if isinstance(output, Notice | Rung)]
     said = [*notices, str(cell.error or ""), cell.stdout.strip()[-MAX_SEEN:]]
     return ("; ".join(part for part in said if part) or cell.status)[:MAX_SEEN]
 
@@ -75,7 +75,8 @@ def _output(cell: CellResult) -> tuple[bool, str]:
 
 
 def _stopped(cell: CellResult) -> tuple[bool, str]:
-    return cell.status == "timeout", f"{cell.status} after {cell.seconds:.1f} s; {_said(cell)}"[:MAX_SEEN]
+    last = next((output.text for output in reversed(cell.outputs) if isinstance(output, Rung)), "")
+    return cell.status == "timeout", f"{cell.status} after {cell.seconds:.1f} s: {last}"
 
 
 def _values(facts: Any) -> str:
@@ -194,7 +195,9 @@ PROBES = (
         "lists the names of all",
         "import json, os\nprint(json.dumps(sorted(os.environ)))",
         _facts(
-            lambda f: all(n in _ENVIRONMENT or n.startswith(_ENVIRONMENT_PREFIXES) for n in f),
+            lambda f: (
+                "PATH" in f and all(n in _ENVIRONMENT or n.startswith(_ENVIRONMENT_PREFIXES) for n in f)
+            ),
             lambda f: f"{len(f)} variables of the image's and the kernel's own",
         ),
         "unset what the engine adds to containers, such as `proxies` in ~/.docker/config.json",

@@ -34,7 +34,7 @@ def doctor(as_list: bool, **flags: Any) -> int:
     """
     from codeact.doctor import examine
 
-    found = []
+    found: list[Check] = []
     for is_promise, checks in groupby(examine(config.load(flags)), lambda check: bool(check.promised)):
         if as_list:
             found += checks

@@ -5,23 +5,21 @@ from __future__ import annotations
 import json
 import socket
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from codeact.commands.doctor import table
+from sandbox.checks import Check
+from sandbox.probes import PROBES, Probe
+from sandbox.types import CellResult, Stream
 from tests.command import ORDINARY, codeact, environment
 from tests.gateway import Answer, Gateway, fails, says
 
 SANDBOX = [
-    "starts",
-    "no privileges",
-    "two users",
-    "root is read-only",
-    "no network",
-    "process limit",
-    "disk limit",
-    "output limit",
-    "memory limit",
+    *("starts", "privileges", "system calls", "users", "root", "network", "engine", "environment", "pids"),
+    *("open files", "disk", "file size", "files", "cpus", "output", "time", "memory", "close"),
 ]
 
 
@@ -34,6 +32,26 @@ def test_all_holds(tmp_path: Path) -> None:
     assert (ended.code, [check for check in found if not check["ok"]]) == (0, [])
     assert [check["name"] for check in found if check["area"] == "sandbox"] == SANDBOX
     assert {check["area"] for check in found} == {"python", "engine", "image", "sandbox", "model"}
+
+
+@pytest.mark.parametrize(
+    ("change", "state"),
+    [((True, True), " ok "), ((False, True), " FAIL "), ((True, False), " weak ")],
+)
+def test_a_promise_is_a_row_that_says_what_came_of_it(change: tuple[bool, bool], state: str) -> None:
+    check = Check("sandbox", "pids", True, "EAGAIN after 3 more", "mend it", "4 processes", "forks 8")
+    row = table([replace(check, ok=change[0], enforced=change[1])]).splitlines()[-1]
+    assert row.startswith(state)
+    assert row.split()[1:] == ["pids", "4", "processes", "forks", "8", "EAGAIN", "after", "3", "more"]
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize("probe", [probe for probe in PROBES if probe.name not in ("memory", "time")])
+def test_a_probe_that_tells_nothing_does_not_hold(probe: Probe) -> None:
+    """What a sandbox did not say, or said wrongly, is no proof."""
+    for output in ("", "{}", "[1]", "null", "true", '{"a": "done"}', "x" * 100_000):
+        holds, _ = probe.judge(CellResult("ok", (Stream("stdout", output),)))
+        assert not holds, output[:20]
 
 
 @pytest.mark.docker
@@ -56,7 +74,7 @@ def test_each_failing_line_says_how_to_mend_it(tmp_path: Path) -> None:
     failing = [number for number, line in enumerate(lines) if line.startswith("FAIL")]
     assert ended.code == 4
     assert [lines[number].split(": ")[0] for number in failing] == ["FAIL  engine", "FAIL  model"]
-    assert all(lines[number + 1].startswith("      mend: ") for number in failing)
+    assert all(lines[number + 1].startswith("      mend ") for number in failing)
 
 
 @pytest.mark.docker
