@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
+import threading
 import time
 import uuid
 from collections.abc import Mapping, Sequence
