@@ -6,9 +6,11 @@ loop is `Agent._turns`; what the steps do is in `run/`.
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +18,16 @@ from codeact import events
 from codeact.answers import AnswerCheck
 from codeact.errors import CodeActError, NoAnswer, UsageError
 from codeact.home import runs_dir
+from codeact.journal import FILE
 from codeact.models import resolve
+from codeact.models.replay import find_journal
 from codeact.run import Run, Setup
+from codeact.run.replay import Replay
+from codeact.run.resume import Standing, check_data, standing
 from codeact.tools import approval, policy, runner
 from codeact.tools.approval import Approval, Ask, Mode, Permit
 from codeact.tools.context import RunContext
-from codeact.types import Model, Result, RunLimits
+from codeact.types import Model, OnDeath, Result, RunLimits
 from sandbox import Limits, Network, SandboxError
 from sandbox.types import BackendName
 
@@ -37,7 +43,8 @@ class Agent:
     as `Sandbox` takes them; `backend` is what contains the code; `on_progress` gets a line for each step while packages are added, and one where
     the code is contained by something weaker than an engine. `tools` is what code in the sandbox may call on the host, as `codeact.tools.load.tools_from` takes it, but for those whose path or
     namespace is in `tools_off`. `approve` says which calls are asked about (`never`, `writes`, `always`), or is the function that is
-    asked before a call that writes; `permit` is asked before each, with `context`: who the runs are for. Artifacts are copied to `out`, or stay in the run's folder below `runs`.
+    asked before a call that writes; `permit` is asked before each, with `context`: who the runs are for. When a kernel dies, `on_death` says whether its state is made again (`restore`), the
+    next one starts without it (`fresh`), or the run ends (`stop`). Artifacts are copied to `out`, or stay in the run's folder below `runs`.
     """
 
     def __init__(
@@ -58,6 +65,7 @@ class Agent:
         approve: Approval | Mode | Ask = "writes",
         permit: Permit | None = None,
         context: RunContext | None = None,
+        on_death: OnDeath = "restore",
         on_progress: Callable[[str], None] = lambda line: None,
         out: Path | None = None,
         runs: Path | None = None,
@@ -75,6 +83,7 @@ class Agent:
             network=network if network is None or isinstance(network, Network) else Network.parse(network),
             packages=tuple(packages),
             tools=_tools(tools, tools_off, approval.approval(approve), permit),
+            on_death=on_death,
             on_progress=on_progress,
             out=out,
             runs=runs or runs_dir(),
@@ -92,16 +101,36 @@ class Agent:
     ) -> Result:
         """Runs a task to its end. A run that began ends with a result, whatever happens; what keeps it from beginning
         (no engine, no image, bad data) raises."""
-        seen: list[events.Event] = []
-        try:
-            for event in self.stream(task, data, context=context):
-                seen.append(event)
-                for observer in observers:
-                    observer(event)
-        except (CodeActError, SandboxError):
-            if not seen or not isinstance(seen[-1], events.RunEnded):
-                raise
-        return _result(seen)
+        return _consumed(self.stream(task, data, context=context), observers)
+
+    def resume(
+        self,
+        run: str | Path,
+        task: str | None = None,
+        *,
+        changed_data: bool = False,
+        observers: Sequence[Callable[[events.Event], None]] = (),
+        context: RunContext | None = None,
+    ) -> Result:
+        """Carries a run on that was cut off, or that ended without an answer; with `task`, any that ended. `run` is an id, a
+        folder or a `run.jsonl`. Its variables and files are made again, and no call of a tool is made twice. The limits
+        count from here. `changed_data` allows for data that is not what it was.
+
+        Raises UsageError for a run that cannot be carried on: unknown, live, answered, or with other data.
+        """
+        stream = self.resume_stream(run, task, changed_data=changed_data, context=context)
+        return _consumed(stream, observers)
+
+    def replay(self, run: str | Path) -> Replay:
+        """Executes the cells of a run again, without a model and without calling a tool, and compares what comes out.
+
+        Raises UsageError for a run that is unknown, or whose data is not what it was.
+        """
+        at = self._standing(run)
+        check_data(at.data, at.started.settings.get("inputs", {}), changed=False)
+        again = Run(self._as_recorded(at), None, at.data, self._context, at)
+        with self._running(again):
+            return again.replay()
 
     def stream(
         self,
@@ -119,10 +148,47 @@ class Agent:
             if not path.exists():
                 raise UsageError(f"{path}: there is no such file or folder")
         run = Run(self._setup, task, inputs, context or self._context)
+        with self._running(run):
+            yield from run.play(self._turns(run))
+
+    def resume_stream(
+        self,
+        run: str | Path,
+        task: str | None = None,
+        *,
+        changed_data: bool = False,
+        context: RunContext | None = None,
+    ) -> Iterator[events.Event]:
+        """The events of a run that is carried on, from there, as `stream` gives them; see `resume`."""
+        if task is not None and not task.strip():
+            raise UsageError("the task is empty: say what is to be found out or done")
+        at = self._standing(run)
+        if at.ended is not None and at.ended.status == "answered" and task is None:
+            raise UsageError(f"{at.run}: has ended with its answer; give a task to carry it on with")
+        check_data(at.data, at.started.settings.get("inputs", {}), changed=changed_data)
+        again = Run(self._as_recorded(at), task, at.data, context or self._context, at)
+        with self._running(again):
+            yield from again.play_on(self._turns(again))
+
+    def _standing(self, run: str | Path) -> Standing:
+        known = self._setup.runs / run
+        return standing(known if (known / FILE).is_file() else find_journal(str(run)))
+
+    def _as_recorded(self, at: Standing) -> Setup:
+        """What the cells of a run need to do again what they did: its image and packages. All else is the agent's."""
+        settings = at.started.settings
+        return dataclasses.replace(
+            self._setup,
+            image=str(settings.get("image", self._setup.image)),
+            packages=tuple(map(str, settings.get("packages", self._setup.packages))),
+        )
+
+    @contextmanager
+    def _running(self, run: Run) -> Iterator[None]:
         with self._lock:
             self._active.append(run)
         try:
-            yield from run.play(self._turns(run))
+            yield
         finally:
             with self._lock:
                 self._active.remove(run)
@@ -134,7 +200,7 @@ class Agent:
 
     def _turns(self, run: Run) -> Iterator[events.Event]:
         unreadable = 0
-        for turn in itertools.count(1):
+        for turn in itertools.count(run.first_turn):
             run.check_limits(turn)
             yield run.emit(events.TurnStarted(turn=turn))
             reading = yield from run.ask(turn)
@@ -156,6 +222,20 @@ def _tools(source: Any, off: Sequence[str], approval: Approval, permit: Permit |
 
     tools = policy.without(tools_from(source), off) if source else ()
     return runner.Setup(tools, approval, permit, policy.Guards(tools))
+
+
+def _consumed(stream: Iterator[events.Event], observers: Sequence[Callable[[events.Event], None]]) -> Result:
+    """A run to its end. What keeps it from beginning is raised; later, it is in the result."""
+    seen: list[events.Event] = []
+    try:
+        for event in stream:
+            seen.append(event)
+            for observer in observers:
+                observer(event)
+    except (CodeActError, SandboxError):
+        if not seen or not isinstance(seen[-1], events.RunEnded):
+            raise
+    return _result(seen)
 
 
 def _result(seen: Sequence[events.Event]) -> Result:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from importlib import resources
 
@@ -65,4 +65,20 @@ def keep_all(log: Iterable[events.Event], pictures: Mapping[str, Image]) -> list
             case events.Observed():
                 shown = tuple(pictures[name] for name in event.images if name in pictures)
                 messages.append(Message("user", event.text, shown))
-    return messages
+            case events.RunResumed() if event.text:
+                messages.append(Message("user", event.text))
+    return list(_merged(messages))
+
+
+def _merged(messages: Iterable[Message]) -> Iterator[Message]:
+    """Turns of the user that follow one another as one, since there are models that take no other form."""
+    last: Message | None = None
+    for message in messages:
+        if last is not None and last.role == message.role == "user":
+            last = Message("user", f"{last.content}\n\n{message.content}", (*last.images, *message.images))
+            continue
+        if last is not None:
+            yield last
+        last = message
+    if last is not None:
+        yield last

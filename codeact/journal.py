@@ -60,8 +60,8 @@ class Journal:
             ) from error
         try:
             _lock(self._file, folder)
-            self._end = _whole_lines(path)
-            os.ftruncate(self._file, self._end)
+            self.size = _whole_lines(path)
+            os.ftruncate(self._file, self.size)
         except BaseException:
             os.close(self._file)
             raise
@@ -88,12 +88,12 @@ class Journal:
         written = 0
         try:
             while written < len(content):
-                written += os.pwrite(self._file, content[written:], self._end + written)
+                written += os.pwrite(self._file, content[written:], self.size + written)
         except OSError:
             with contextlib.suppress(OSError):
-                os.ftruncate(self._file, self._end)
+                os.ftruncate(self._file, self.size)
             raise
-        self._end += len(content)
+        self.size += len(content)
 
     def keep_picture(self, image: Image) -> Path | None:
         """Stores a picture that a cell displayed; None for what is not base64. Raises UsageError as `append` does."""

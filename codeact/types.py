@@ -11,6 +11,8 @@ from sandbox.types import Image
 
 Role = Literal["system", "user", "assistant"]
 Finish = Literal["stop", "length", "content_filter", "tool_calls"]
+OnDeath = Literal["restore", "fresh", "stop"]
+"""What follows when a kernel dies: its state is made again, the next one begins without it, or the run ends."""
 RunStatus = Literal["answered", "no_answer", "limit", "interrupted", "failed"]
 
 

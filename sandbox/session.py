@@ -399,6 +399,13 @@ class Sandbox:
             self._kernel_up = False
             self._ready()
 
+    def revive(self) -> tuple[tuple[Output, ...], str | None]:
+        """Sees to it that a kernel is up, which the next cell would do too: what there is to say of the time since the last
+        cell, and what was lost in it. Raises a SandboxError."""
+        with self._turns.take():
+            said, lost = self._ready()
+        return tuple(said), lost
+
     def _ready(self) -> tuple[list[Output], str | None]:
         """Sees to it that a kernel can run a cell: what there is to say of the time since the last one, and what was lost."""
         if self._closed:

@@ -6,21 +6,25 @@ import dataclasses
 import math
 import re
 from collections import deque
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from codeact import context, events, manifest, observation, unseen, workspace
+from codeact import context, events, observation, unseen, workspace
 from codeact.errors import Answered
 from codeact.pump import Pump
+from codeact.recorded import RecordedCalls
 from codeact.run.answering import Answering
 from codeact.run.asking import Asking
+from codeact.run.history import Past, history
 from codeact.run.meter import Meter
 from codeact.run.record import Record
+from codeact.run.restore import Restored, Restorer, words
 from codeact.run.setup import Setup
 from codeact.tools import modules
 from codeact.tools.runner import ToolRunner
 from codeact.types import Code, Reading
-from sandbox import CellResult, Connection, Output, Sandbox, SandboxError
+from sandbox import CellResult, Connection, Notice, Output, Rung, Sandbox, SandboxError
+from sandbox.cells import LOST_VARIABLES
 
 CELL_NUMBER = re.compile(r"(?<=\bCell )\d+")
 MAX_PICTURES = 8
@@ -40,18 +44,28 @@ class Cells:
         asking: Asking,
         connections: deque[Connection],
         tools: ToolRunner,
+        recorded: RecordedCalls,
     ) -> None:
         self._setup, self._box, self._record, self._meter = setup, box, record, meter
         self._answering, self._asking, self._connections = answering, asking, connections
-        self._tools = tools
-        self._count = 0
+        self._tools, self._recorded = tools, recorded
+        self._restorer = Restorer(
+            box,
+            set_up=self._set_up,
+            begin=lambda cell: self._begin(cell, ended=True),
+            end=tools.end,
+            stopped=lambda: meter.interrupts > self._interrupts_before,
+        )
+        self._interrupts_before = 0
+        self.count = 0
+        self.restoring = False
         self._names: Mapping[str, str] = {}
         self._seen_code: dict[str, str] = {}
         self._asked_unseen = False
-        self._kernel_ready = True
         self._full_texts = 0
         self.ran = False
         self.described: Any = None
+        self.loaded: Sequence[str] = ()
 
     # -- the code of a reply -------------------------------------------------------------------------------------
 
@@ -61,12 +75,15 @@ class Cells:
         if invented is not None:
             yield self.observe(turn, context.follow_ups()["unseen"].format(value=invented))
             return
+        done: list[Past] = []
         texts: list[str] = []
         shown: list[str] = []
         for action in reading.actions:
-            yield from self._restore()
-            yield self._record.emit(events.CodeStarted(turn=turn, source=action.source))
-            cell = yield from self._run_cell(action)
+            said = yield from self._revived(done)
+            self.count += 1
+            yield self._record.emit(events.CodeStarted(turn=turn, source=action.source, cell=self.count))
+            cell = yield from self._run_cell(action, said)
+            done.append(Past(self.count, turn, action.source, cell))
             yield from self._answering.told()
             text, pictures = self._observed(cell)
             texts.append(text)
@@ -74,20 +91,26 @@ class Cells:
             if self._answering.given or cell.status != "ok":
                 break
         output = "\n".join(f"Output:\n{text}" for text in texts)
+        results = tuple(past.result for past in done if past.result is not None)
         if self._answering.given:
-            yield self.observe(turn, output, cell, tuple(shown))
+            yield self.observe(turn, output, results, tuple(shown))
             raise Answered(answer=self._answering.last)
         follow_up = self._follow_up(reading.actions[len(texts) - 1], cell, texts[-1])
+        if cell.lost is not None:
+            follow_up = yield from self._after_death(_reason(cell), cell.lost, done)
         if len(texts) < len(reading.actions):
             follow_up = f"{context.follow_ups()['more_blocks']} {follow_up}"
         notes = "".join(f"({note})\n" for note in reading.notes)
-        yield self.observe(turn, f"{output}\n\n{notes}{follow_up}", cell, tuple(shown))
+        yield self.observe(turn, f"{output}\n\n{notes}{follow_up}", results, tuple(shown))
         self._meter.check(turn)
 
     def observe(
-        self, turn: int, text: str, cell: CellResult | None = None, images: tuple[str, ...] = ()
+        self, turn: int, text: str, cells: Sequence[CellResult] = (), images: tuple[str, ...] = ()
     ) -> events.Event:
-        return self._record.emit(events.Observed(turn=turn, text=text, cell=cell, images=images))
+        cell, earlier = (cells[-1], tuple(cells[:-1])) if cells else (None, ())
+        return self._record.emit(
+            events.Observed(turn=turn, text=text, cell=cell, images=images, earlier=earlier)
+        )
 
     def _made_up(self, reading: Reading) -> str | None:
         """A constant that a small model answers with and that it was never shown. It is asked about once."""
@@ -101,20 +124,8 @@ class Cells:
 
     # -- one cell ------------------------------------------------------------------------------------------------
 
-    def _restore(self) -> Iterator[events.Event]:
-        """After a kernel died, the next one gets what every kernel of a run has."""
-        if not self._kernel_ready:
-            workspace.restore(
-                self._box,
-                manifest.loaded_lines(self.described),
-                modules.modules(self._setup.tools.tools),
-            )
-            self._kernel_ready = True
-            yield self._record.emit(
-                events.SandboxRestarted(reason="the kernel had ended", lost="all variables")
-            )
-
-    def _run_cell(self, action: Code) -> Generator[events.Event, None, CellResult]:
+    def _run_cell(self, action: Code, said: Sequence[Output]) -> Generator[events.Event, None, CellResult]:
+        """Runs one cell; `said` goes before what it writes."""
         left = self._meter.left()
         timeout = self._setup.cell_timeout if left is None else min(self._setup.cell_timeout, max(left, 1.0))
         self._names = {}
@@ -123,8 +134,7 @@ class Cells:
         outputs = self._box.stream(action.source, timeout=timeout, max_timeout=longest)
         pump: Pump[Output | CellResult | None] = Pump(_to_the_end(outputs))
         self._record.on_post = lambda: pump.add(None)
-        self._count += 1
-        self._tools.begin(self._count)
+        self._begin(self.count, ended=False)
         try:
             while not isinstance(item := pump.get(), CellResult):
                 yield from self.beside()
@@ -136,9 +146,11 @@ class Cells:
             self._record.on_post = lambda: None
             self._tools.end()
         yield from self.beside()
-        if cell.lost:
-            self._kernel_ready = False
-        return cell
+        return dataclasses.replace(cell, outputs=(*said, *cell.outputs))
+
+    def _begin(self, cell: int, *, ended: bool) -> None:
+        self._recorded.begin(cell, ended=ended)
+        self._tools.begin(cell)
 
     def beside(self) -> Iterator[events.Event]:
         """What happened on other threads since this was last asked: connections that ended, what they recorded."""
@@ -172,8 +184,6 @@ class Cells:
             return said["repeated"]
         self._asking.repeats = 0
         self._seen_code[action.source] = came_of_it
-        if cell.lost:
-            return said["lost"]
         if cell.status == "timeout":
             return said["slow"]
         if cell.status != "ok":
@@ -183,12 +193,91 @@ class Cells:
             return said["nothing"]
         return said["empty" if observation.is_empty(text) else "ok"]
 
+    # -- after a kernel died -------------------------------------------------------------------------------------
+
+    def _set_up(self) -> None:
+        """A kernel that died is followed by one that has what every kernel of the run has."""
+        self._box.revive()
+        workspace.restore(self._box, self.loaded, modules.modules(self._setup.tools.tools))
+
+    def _revived(self, done: Sequence[Past]) -> Generator[events.Event, None, tuple[Output, ...]]:
+        """Sees to it that there is a kernel with the state that the cells of the run and of this turn left."""
+        said, lost = self._box.revive()
+        if lost is not None:
+            words = yield from self._after_death(_last_words(said), lost, done)
+            said = (*said, Notice(words))
+        return said
+
+    def _after_death(
+        self, reason: str, lost: str, done: Sequence[Past]
+    ) -> Generator[events.Event, None, str]:
+        """What `on_death` says: restores the state, or does not; what the model is told. `done` are the cells of this turn.
+
+        Raises SandboxError where the run is to end, or no kernel is to be had.
+        """
+        if self._setup.on_death == "stop":
+            raise SandboxError(f"{reason}; the run ends with its kernel (--on-death stop)")
+        restored = Restored()
+        if self._setup.on_death == "restore":
+            restored = self.restore([*history(self._record.log).alive, *done])
+        else:
+            self._set_up()
+        if lost != LOST_VARIABLES:
+            past = [*history(self._record.log).cells, *done]
+            self.keep_full_again(cell.result for cell in past if cell.result is not None)
+        yield from self.told(restored, reason, lost)
+        return words(restored)
+
+    def restore(self, cells: Sequence[Past], seconds: float | None = None) -> Restored:
+        """Brings a fresh kernel to the state that these cells left. Nothing of that is recorded."""
+        self._recorded.load(self._record.log)
+        self._interrupts_before = self._meter.interrupts
+        self.restoring = self._answering.muted = True
+        try:
+            return self._restorer.restore(cells, self._meter.left() if seconds is None else seconds)
+        finally:
+            self.restoring = self._answering.muted = False
+            self._connections.clear()
+
+    def told(self, restored: Restored, reason: str, lost: str) -> Iterator[events.Event]:
+        if restored.failed is not None:
+            reason = f"{reason}; its state could not be restored: {restored.failed}"
+        yield self._record.emit(
+            events.SandboxRestarted(
+                reason=reason,
+                lost=lost,
+                restored=restored.cells,
+                differences=restored.differences,
+                names=restored.names,
+                seconds=restored.seconds,
+            )
+        )
+
+    def keep_full_again(self, cells: Iterable[CellResult]) -> None:
+        """The full texts of observations that were cut, in a workspace that has them no more."""
+        budget = observation.SMALL_BUDGET if self._setup.model.small else observation.BUDGET
+        self._full_texts = 0
+        for cell in cells:
+            observation.cell_text(cell, budget=budget, keep_full=self._keep_full)
+
+    # -- called on the host by code in the sandbox ---------------------------------------------------------------
+
     def take_names(self, payload: Any) -> None:
         """`names`, called by code in the sandbox: the variables that there are after a cell that failed."""
-        if isinstance(payload, dict):
+        if isinstance(payload, dict) and not self.restoring:
             self._names = {str(k)[:60]: str(v)[:400] for k, v in list(payload.items())[:40]}
 
 
 def _to_the_end(outputs: Generator[Output, None, CellResult]) -> Iterator[Output | CellResult]:
     """The outputs of a cell, then its result."""
     yield (yield from outputs)
+
+
+def _reason(cell: CellResult) -> str:
+    return _last_words(cell.outputs)
+
+
+def _last_words(said: Sequence[Output]) -> str:
+    """How a kernel ended, as the sandbox said it."""
+    notices = [output.text for output in said if isinstance(output, Notice | Rung)]
+    return notices[-1] if notices else "the kernel had ended"

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Container, Generator, Iterable, Iterator, Mapping
 from pathlib import Path
 
-from codeact import artifacts, context, events, journal, manifest, workspace
+from codeact import artifacts, context, events, inputs, journal, manifest, workspace
 from codeact.errors import Answered, CodeActError, LimitReached, RunEnded
+from codeact.recorded import RecordedCalls
 from codeact.run.answering import Answering
 from codeact.run.asking import Asking
 from codeact.run.cells import Cells
+from codeact.run.history import history
 from codeact.run.meter import Meter
 from codeact.run.record import Record
+from codeact.run.replay import Replay, compared
+from codeact.run.restore import not_as_it_was
+from codeact.run.resume import Standing
 from codeact.run.setup import Setup
 from codeact.tools import channel, modules
 from codeact.tools.channel import Channel
@@ -27,19 +33,34 @@ from sandbox import Connection, Sandbox, SandboxError
 class Run:
     """One run, and the steps that the agent's loop is made of. Used by one thread; `interrupt` may be called from any."""
 
-    def __init__(self, setup: Setup, task: str, data: Mapping[str, Path], user: RunContext) -> None:
-        self._setup, self._task, self._data = setup, task, data
-        self.id = journal.new_run_id()
-        self._folder = setup.runs / self.id
+    def __init__(
+        self,
+        setup: Setup,
+        task: str | None,
+        data: Mapping[str, Path],
+        user: RunContext,
+        standing: Standing | None = None,
+    ) -> None:
+        """`standing` is where a run that is carried on stands; `task` is a further one, then, or None."""
+        self._setup, self._task, self._data, self._standing = setup, task, data, standing
+        self.id = standing.run if standing else journal.new_run_id()
+        self._folder = standing.folder if standing else setup.runs / self.id
+        self.first_turn = standing.turn if standing else 1
+        self._pending = standing.pending if standing else None
         self._record = Record(self.id, self._folder)
-        self._meter = Meter(setup.limits)
+        before = standing.usage if standing else Usage()
+        self._meter = Meter(setup.limits, turns=self.first_turn - 1, usage=before)
         self._answering = Answering(setup.check, self._record)
         self._asking = Asking(setup.model, self._record, self._meter)
         connections: deque[Connection] = deque()
+        reads = {tool.path for tool in setup.tools.tools if tool.policy.effects == "read"}
+        recorded = RecordedCalls(standing.log if standing else (), reads=reads)
         self._tools = ToolRunner(
             setup.tools,
             run=self.id,
-            emit=self._record.post,
+            emit=lambda event: self._tool_event(event, reads),
+            recorded=recorded,
+            first_call=1 + sum(isinstance(e, events.ToolCalled) for e in (standing.log if standing else ())),
             context=user,
             encode=channel.encode,
             left=self._meter.left,
@@ -72,7 +93,13 @@ class Run:
             self._asking,
             connections,
             self._tools,
+            recorded,
         )
+        if standing is not None:
+            self._answering.guess = standing.guess
+            self._cells.loaded = standing.loaded
+            self._cells.count = len(history(standing.log).cells)
+            self._cells.ran = self._cells.count > 0
 
     # -- from start to end ---------------------------------------------------------------------------------------
 
@@ -82,6 +109,7 @@ class Run:
             self._cells.described = workspace.prepare(
                 self._box, list(self._data), modules.modules(self._setup.tools.tools)
             )
+            self._cells.loaded = manifest.loaded_lines(self._cells.described)
             self._record.open()
             try:
                 yield self.emit(self._started())
@@ -89,6 +117,47 @@ class Run:
             finally:
                 self._tools.close()
                 self._record.close()
+
+    def play_on(self, turns: Iterator[events.Event]) -> Iterator[events.Event]:
+        """As `play`, for a run that is carried on: its state first, then the turns."""
+        assert self._standing is not None
+        self._record.reopen(self._standing.log, self._standing.size)
+        try:
+            with self._box:
+                yield from self._to_the_end(itertools.chain(self._resumed(self._standing), turns))
+        finally:
+            self._tools.close()
+            self._record.close()
+
+    def _resumed(self, standing: Standing) -> Iterator[events.Event]:
+        past = history(standing.log)
+        restored = self._cells.restore(past.alive)
+        self._cells.keep_full_again(cell.result for cell in past.cells if cell.result is not None)
+        if past.cells:
+            yield from self._cells.told(restored, "the run was carried on", "the sandbox, with all in it")
+        text = "\n\n".join(
+            filter(None, (not_as_it_was(restored), self._task and f"Task: {self._task.strip()}"))
+        )
+        yield self.emit(events.RunResumed(model=self._setup.model.name, task=self._task, text=text))
+        if standing.answer is not None and self._task is None:
+            raise Answered(answer=standing.answer[0])
+
+    def replay(self) -> Replay:
+        """Executes the cells of a recorded run again, compares, and records nothing."""
+        assert self._standing is not None
+        cells = history(self._standing.log).cells
+        try:
+            with self._box:
+                restored = self._cells.restore(cells)
+        finally:
+            self._tools.close()
+        return compared(self._standing, cells, restored, self._answering.again)
+
+    def _tool_event(self, event: events.Event, reads: Container[str]) -> events.Event:
+        """Records an event of a tool: a call with effects is on the disk before it is made."""
+        if self._cells.restoring:
+            return event
+        return self._record.post(event, sync=isinstance(event, events.ToolCalled) and event.tool not in reads)
 
     def _started(self) -> events.RunStarted:
         setup = self._setup
@@ -105,10 +174,15 @@ class Run:
             "sandbox": self._box.backend,
             "unenforced": dict(self._box.unenforced),
             "data": {name: str(path.absolute()) for name, path in self._data.items()},
-            "loaded": manifest.loaded_lines(self._cells.described),
+            "inputs": {name: inputs.fingerprint(path) for name, path in self._data.items()},
+            "loaded": list(self._cells.loaded),
+            "runtime": setup.runtime,
+            "output_schema": setup.check.schema,
+            "on_death": setup.on_death,
+            "out": str(setup.out) if setup.out else None,
         }
         return events.RunStarted(
-            task=self._task,
+            task=self._task or "",
             model=setup.model.name,
             settings=settings,
             system=context.system_text(
@@ -116,7 +190,7 @@ class Run:
                 workspace.network(setup.network),
                 modules.described(setup.tools.tools),
             ),
-            first=context.first_text(self._task, text, schema),
+            first=context.first_text(self._task or "", text, schema),
         )
 
     def _to_the_end(self, turns: Iterator[events.Event]) -> Iterator[events.Event]:
@@ -175,8 +249,9 @@ class Run:
         self._meter.check(turn)
 
     def ask(self, turn: int) -> Generator[events.Event, None, Reading]:
-        """Asks the model and reads its reply."""
-        return self._asking.ask(turn)
+        """Asks the model and reads its reply, unless there is one from before the run was cut off."""
+        pending, self._pending = self._pending, None
+        return pending if pending is not None else (yield from self._asking.ask(turn))
 
     def execute(self, turn: int, reading: Reading) -> Iterator[events.Event]:
         """Runs the code of a reply. Raises Answered when it gave the answer."""

@@ -11,11 +11,13 @@ from codeact.types import RunLimits, Usage
 
 class Meter:
     """`interrupts` counts how often the person said stop: once ends a turn, twice the run. `waited` are the seconds in
-    which the run waited for the person, which its limit does not count."""
+    which the run waited for the person, which its limit does not count. Of a run that is carried on, `turns` and `usage` are
+    what it had before: it may use as much again."""
 
-    def __init__(self, limits: RunLimits) -> None:
+    def __init__(self, limits: RunLimits, *, turns: int = 0, usage: Usage = Usage()) -> None:  # noqa: B008 - frozen
         self.limits = limits
-        self.usage = Usage()
+        self.usage = usage
+        self._turns_before, self._tokens_before = turns, usage.total_tokens
         self.interrupts = 0
         self.waited: Callable[[], float] = lambda: 0.0
         self._began = time.monotonic()
@@ -35,9 +37,9 @@ class Meter:
         if self.interrupts > 1:
             raise Interrupted("ended by the person")
         for name, value, limit in (
-            ("turns", turn - 1, limits.turns),
+            ("turns", turn - 1 - self._turns_before, limits.turns),
             ("seconds", self.seconds - self.waited(), limits.seconds),
-            ("tokens", self.usage.total_tokens, limits.tokens),
+            ("tokens", self.usage.total_tokens - self._tokens_before, limits.tokens),
         ):
             if limit is not None and value >= limit:
                 raise LimitReached(name, limit)

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import base64
 import dataclasses
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from codeact import events
+from codeact import events, journal
+from codeact.blobs import PICTURES
+from codeact.errors import UsageError
 from codeact.journal import Journal
 from codeact.types import Artifact
 from sandbox import Image
+
+MIMES = {ending: mime for mime, ending in PICTURES.items()}
 
 
 class Record:
@@ -37,25 +42,45 @@ class Record:
         """Makes the run's folder. Raises UsageError where it cannot be made."""
         self._journal = Journal(self._folder)
 
+    def reopen(self, log: Iterable[events.Event], size: int) -> None:
+        """Goes on with a journal that held `log` when it was of `size` bytes. Raises UsageError where another process does,
+        or did since."""
+        self._journal = Journal(self._folder, again=True)
+        if self._journal.size > size:
+            self._journal.close()
+            raise UsageError(
+                f"{self._run}: another process carried it on just now; see `codeact show {self._run}`"
+            )
+        self.log = list(log)
+        self._seq = max((event.seq for event in self.log), default=0)
+        for path in journal.figures(self._folder):
+            content = path.read_bytes()
+            mime = MIMES.get(path.suffix[1:], "application/octet-stream")
+            self.pictures[path.name] = Image(mime, base64.b64encode(content).decode())
+            self.figures.append(Artifact(path.name, path, len(content)))
+
     def close(self) -> None:
         with self._lock:
             if self._journal is not None:
                 self._journal.close()
 
-    def emit(self, event: events.Event) -> events.Event:
-        """The event with its number and time, once it is in the journal. Raises UsageError when the disk does not take it."""
+    def emit(self, event: events.Event, *, sync: bool = False) -> events.Event:
+        """The event with its number and time, once it is in the journal, and with `sync` on the disk itself.
+
+        Raises UsageError when the disk does not take it.
+        """
         with self._lock:
             assert self._journal is not None
             self._seq += 1
             event = dataclasses.replace(event, run=self._run, seq=self._seq, time=time.time())
-            self._journal.append(event)
+            self._journal.append(event, sync=sync)
             if not event.live_only:
                 self.log.append(event)
         return event
 
-    def post(self, event: events.Event) -> events.Event:
+    def post(self, event: events.Event, *, sync: bool = False) -> events.Event:
         """As `emit`, from a thread that is not the run's."""
-        event = self.emit(event)
+        event = self.emit(event, sync=sync)
         self._posted.append(event)
         self.on_post()
         return event

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from codeact.answers import AnswerCheck
 from codeact.tools import runner
-from codeact.types import Model, RunLimits
+from codeact.types import Model, OnDeath, RunLimits
 from sandbox import Limits, Network
 from sandbox.types import BackendName
 
@@ -28,6 +28,7 @@ class Setup:
     network: Network | None
     packages: tuple[str, ...]
     tools: runner.Setup
+    on_death: OnDeath
     on_progress: Callable[[str], None]
     out: Path | None
     runs: Path

@@ -1,0 +1,46 @@
+"""Replaying a run: its cells are executed again without a model, and what comes of them is compared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from codeact import events
+from codeact.run.history import Past
+from codeact.run.restore import Restored
+from codeact.run.resume import Standing
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """`cells` is how many were executed again, of `total`. `differences` are lines, the first difference first; `left_out`
+    are lines on cells that were not executed again. `seconds` is how long it took."""
+
+    run: str
+    cells: int
+    total: int
+    differences: tuple[str, ...]
+    left_out: tuple[str, ...]
+    seconds: float
+
+    @property
+    def same(self) -> bool:
+        return not self.differences
+
+
+def compared(standing: Standing, cells: Sequence[Past], restored: Restored, answers: Sequence[Any]) -> Replay:
+    differences = [restored.failed] if restored.failed is not None else []
+    differences += [line for line in restored.differences if " was not run again" not in line]
+    given = [e.answer for e in standing.log if isinstance(e, events.AnswerGiven) and e.accepted]
+    by_code = any(past.status == "ok" and "final_answer" in past.source for past in cells)
+    if not differences and by_code and answers and given and answers[-1] != given[-1]:
+        differences.append(f"the answer now is {answers[-1]!r:.200}, and first it was {given[-1]!r:.200}")
+    return Replay(
+        run=standing.run,
+        cells=len(restored.cells),
+        total=len(cells),
+        differences=tuple(differences),
+        left_out=tuple(line for line in restored.differences if " was not run again" in line),
+        seconds=restored.seconds,
+    )

@@ -1,0 +1,248 @@
+"""Bringing a fresh kernel to the state that was: the cells that made it are executed again, in order.
+
+Calls of tools are answered from the record; nothing new is executed. What comes out is compared with what came out first,
+and what differs, or cannot be had again, is named.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from codeact import context
+from codeact.run.history import Past
+from codeact.workspace import FOLDER, PACKAGE
+from sandbox import CellError, CellResult, Dropped, Rich, Sandbox, Stream
+
+TOTAL_SECONDS = 300.0
+"""For all cells together."""
+CELL_SECONDS = 5.0
+"""What a cell may take at least; else three times what it took first."""
+MAX_SHOWN = 160
+MAX_NAMES = 40
+MAX_DIFFERENCES = 20
+_VARYING = re.compile(r"\b0x[0-9a-f]{6,16}\b|(?<=\bCell )\d+|\bipykernel_\d+")
+_ASIDE = f"import {PACKAGE}.aside as _aside; _kept = _aside.{{step}}(); del _aside, _kept"
+_LIST = "import json as _json; print(_json.dumps([_n for _n in globals() if not _n.startswith('_')]))"
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What a restoration came to; the fields are those of `SandboxRestarted`. `failed` is why there is none: the kernel
+    is a fresh one then."""
+
+    cells: tuple[int, ...] = ()
+    differences: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    seconds: float = 0.0
+    failed: str | None = None
+
+
+class Restorer:
+    """`set_up` makes a kernel what every kernel of the run is at first. `begin` and `end` stand around each cell, with its
+    number. `stopped` says whether the person wants no more of it."""
+
+    def __init__(
+        self,
+        box: Sandbox,
+        *,
+        set_up: Callable[[], None],
+        begin: Callable[[int], None],
+        end: Callable[[], None],
+        stopped: Callable[[], bool],
+    ) -> None:
+        self._box, self._set_up = box, set_up
+        self._begin, self._end, self._stopped = begin, end, stopped
+
+    def fresh(self) -> None:
+        """A kernel as it was at first. Raises SandboxError."""
+        self._set_up()
+
+    def restore(self, cells: Sequence[Past], seconds: float | None) -> Restored:
+        """Executes again what of `cells` can be, within `seconds`. A death on the way ends in a fresh kernel.
+
+        Raises SandboxError where there is no kernel to be had.
+        """
+        began = time.monotonic()
+        deadline = began + min(TOTAL_SECONDS, TOTAL_SECONDS if seconds is None else seconds)
+        self._set_up()
+        self._aside("keep")
+        done: list[int] = []
+        differences: list[str] = []
+        doubtful: list[Past] = []
+        for index, past in enumerate(cells):
+            if not past.repeatable:
+                differences.append(_left_out(past))
+                doubtful.append(past)
+                continue
+            reason = self._no_more(deadline)
+            if reason is not None:
+                differences.append(f"cell {past.number} and those after it were not run again: {reason}")
+                doubtful += cells[index:]
+                break
+            now = self._again(past, deadline)
+            if now.lost is not None:
+                self._set_up()
+                self._aside("back")
+                names = self._missing(cells)
+                return Restored(
+                    names=names,
+                    seconds=time.monotonic() - began,
+                    failed=f"the kernel ended again, in cell {past.number}: {now.lost}",
+                )
+            done.append(past.number)
+            found = difference(past, now)
+            if found is not None:
+                doubtful.append(past)
+                differences.append(found)
+            if past.network:
+                differences.append(f"cell {past.number} used the network again")
+        self._aside("back")
+        missing = self._missing(doubtful)
+        return Restored(tuple(done), _shortened(differences), missing, time.monotonic() - began)
+
+    def _no_more(self, deadline: float) -> str | None:
+        if self._stopped():
+            return "the person interrupted"
+        return "the time for that was used up" if time.monotonic() > deadline else None
+
+    def _again(self, past: Past, deadline: float) -> CellResult:
+        timeout = min(max(CELL_SECONDS, 3 * past.seconds), max(1.0, deadline - time.monotonic()))
+        self._begin(past.number)
+        try:
+            return self._box.run(past.source, timeout=timeout, max_timeout=max(timeout, 3 * past.seconds))
+        finally:
+            self._end()
+
+    def _aside(self, step: str) -> None:
+        path = f"import sys; sys.path.append('/workspace/{FOLDER}')\n"
+        self._box.run(f"{path}{_ASIDE.format(step=step)}\nsys.path.pop(); del sys", timeout=60)
+
+    def _missing(self, cells: Iterable[Past]) -> tuple[str, ...]:
+        """Of the variables that these cells made, those that are not there."""
+        made = [name for past in cells for name in assigned(past.source)]
+        if not made:
+            return ()
+        try:
+            there = set(json.loads(self._box.run(_LIST, timeout=CELL_SECONDS).stdout))
+        except (ValueError, TypeError):
+            return ()
+        return tuple(dict.fromkeys(name for name in made if name not in there))[:MAX_NAMES]
+
+
+def _left_out(past: Past) -> str:
+    how = {"timeout": "took too long", "interrupted": "was interrupted"}.get(past.status)
+    if how is None or (past.result is not None and past.result.lost is not None):
+        return f"cell {past.number} was not run again: the kernel ended with it"
+    return f"cell {past.number} was not run again: it {how}, and what it had done until then is missing"
+
+
+def _shortened(lines: list[str]) -> tuple[str, ...]:
+    more = len(lines) - MAX_DIFFERENCES
+    return tuple(lines) if more <= 0 else (*lines[:MAX_DIFFERENCES], f"and {more} more differences")
+
+
+def difference(past: Past, now: CellResult) -> str | None:
+    """How a cell differs from its first execution, in a line; None where it does not. Of what it wrote to standard error
+    nothing is compared: progress is shown there, and warnings once."""
+    was = past.result or CellResult("ok")
+    if (past.status, str(was.error)) != (now.status, str(now.error)):
+        return f"cell {past.number} now {_ended(now)}, and first it {_ended(was)}"
+    if past.result is None or any(isinstance(o, Dropped) for o in (*was.outputs, *now.outputs)):
+        return None
+    before, after = _said(was), _said(now)
+    for one, other in zip((*before, None), (*after, None), strict=False):
+        if one != other:
+            return f"cell {past.number} now shows {_quoted(other)} where it first showed {_quoted(one)}"
+    return None
+
+
+def _ended(cell: CellResult) -> str:
+    if cell.error is not None and cell.status == "error":
+        return f"ended with {_quoted(str(cell.error))}"
+    return {"ok": "ended well", "timeout": "took too long", "interrupted": "was interrupted"}.get(
+        cell.status, f"ended as {cell.status}"
+    )
+
+
+def _said(cell: CellResult) -> list[str]:
+    """What a cell wrote and showed, line by line, without what varies from one kernel to the next."""
+    parts = []
+    for output in cell.outputs:
+        match output:
+            case Stream("stdout", text):
+                parts.append(text)
+            case Rich(_, data):
+                parts.append(data.get("text/plain", "") + "\n")
+            case CellError(name, message, _):
+                parts.append(f"{name}: {message}\n")
+    return _VARYING.sub("...", "".join(parts)).splitlines()
+
+
+def _quoted(text: str | None) -> str:
+    if text is None:
+        return "nothing"
+    return repr(text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}...")
+
+
+def assigned(source: str) -> list[str]:
+    """The names that the code of a cell gives a value to, at its top level."""
+    plain = "\n".join("" if line.lstrip().startswith(("%", "!")) else line for line in source.splitlines())
+    try:
+        body = ast.parse(plain).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+    return [name for statement in body for name in _names(statement) if not name.startswith("_")]
+
+
+def _names(node: ast.AST) -> Iterable[str]:
+    match node:
+        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+            yield node.name
+        case ast.Import() | ast.ImportFrom():
+            yield from ((alias.asname or alias.name).partition(".")[0] for alias in node.names)
+        case ast.Name(ctx=ast.Store()):
+            yield node.id
+        case ast.Lambda() | ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
+            return
+        case _:
+            for child in ast.iter_child_nodes(node):
+                yield from _names(child)
+
+
+def words(restored: Restored) -> str:
+    """What the model is told when its kernel died."""
+    said = context.follow_ups()
+    if not restored.cells:
+        return said["lost"]
+    told = said["restored"].format(cells=_cells(restored.cells))
+    return f"{told} {not_as_it_was(restored)}".rstrip()
+
+
+def not_as_it_was(restored: Restored) -> str:
+    """What the model is told of a state that is not the one it knows; empty where it is."""
+    said = context.follow_ups()
+    if restored.failed is not None:
+        return said["lost"]
+    parts = []
+    if restored.differences:
+        parts.append(said["restored_differs"].format(differences="; ".join(restored.differences)))
+    if restored.names:
+        parts.append(said["restored_missing"].format(names=", ".join(restored.names)))
+    return " ".join(parts)
+
+
+def _cells(numbers: Sequence[int]) -> str:
+    """`cell 3`, or `cells 1-4, 6`."""
+    ranges: list[list[int]] = []
+    for number in numbers:
+        if ranges and number == ranges[-1][1] + 1:
+            ranges[-1][1] = number
+        else:
+            ranges.append([number, number])
+    text = ", ".join(f"{first}-{last}" if last > first else str(first) for first, last in ranges)
+    return f"{'cells' if len(numbers) > 1 else 'cell'} {text}"

@@ -1,0 +1,89 @@
+"""Where a run stands, from its journal: what a process needs to know to carry it on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from codeact import events, inputs, journal
+from codeact.errors import UsageError
+from codeact.types import Reading, Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """`turn` is the next one. `pending` is its reply, where that was read already. `answer` is an accepted one with which
+    the run was about to end, in a tuple; `guess` one in words that was asked about."""
+
+    folder: Path
+    log: Sequence[events.Event]
+    started: events.RunStarted
+    turn: int
+    pending: Reading | None
+    answer: tuple[Any] | None
+    guess: Any
+    usage: Usage
+    ended: events.RunEnded | None
+    size: int
+    """Of the journal when it was read, in bytes: it is locked only later."""
+
+    @property
+    def run(self) -> str:
+        return self.folder.name
+
+    @property
+    def data(self) -> dict[str, Path]:
+        return {name: Path(path) for name, path in self.started.settings.get("data", {}).items()}
+
+    @property
+    def loaded(self) -> list[str]:
+        return [str(line) for line in self.started.settings.get("loaded", ())]
+
+
+def standing(run: Path) -> Standing:
+    """Reads the journal of a run, given by its folder or its file. Raises UsageError for one that cannot be carried on."""
+    folder = run if run.is_dir() else run.parent
+    size = (folder / journal.FILE if run.is_dir() else run).stat().st_size
+    log = journal.load(run)
+    if not log or not isinstance(log[0], events.RunStarted):
+        raise UsageError(f"{folder.name}: the run ended before it began; start it again with `codeact solve`")
+    turn = 1
+    pending: Reading | None = None
+    given: tuple[Any] | None = None
+    answer: tuple[Any] | None = None
+    guess: Any = None
+    usage = Usage()
+    ended: events.RunEnded | None = None
+    for event in log:
+        match event:
+            case events.TurnStarted():
+                turn, pending, given = event.turn, None, None
+            case events.Replied():
+                pending, usage = event.reading, usage + event.usage
+            case events.AnswerGiven(accepted=True):
+                given = (event.answer,)
+            case events.Observed():
+                turn, pending = event.turn + 1, None
+                answer = given if event.cell is not None else None
+                guess = given[0] if given and event.cell is None else guess
+                given = None
+            case events.RunEnded():
+                if event.status == "answered":
+                    turn, pending = turn + (pending is not None), None
+                ended, answer, guess = event, None, None
+            case events.RunResumed():
+                ended = None
+    return Standing(folder, log, log[0], turn, pending, answer, guess, usage, ended, size)
+
+
+def check_data(data: Mapping[str, Path], recorded: Mapping[str, Any], *, changed: bool) -> None:
+    """Raises UsageError that names the data which is not what it was; with `changed`, only what is not there."""
+    for name, path in data.items():
+        what = inputs.change(path, recorded.get(name))
+        if what is not None and not (changed and path.exists()):
+            mend = "put it back" + (
+                ", or give --changed-data to go on with what is there" if path.exists() else ""
+            )
+            raise UsageError(f"{path}: {what}; {mend}")
