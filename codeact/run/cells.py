@@ -219,7 +219,8 @@ class Cells:
             raise SandboxError(f"{reason}; the run ends with its kernel (--on-death stop)")
         restored = Restored()
         if self._setup.on_death == "restore":
-            restored = self.restore([*history(self._record.log).alive, *done])
+            cells = [*history(self._record.log).alive, *done]
+            restored = self.restore(cells, files=lost == LOST_VARIABLES)
         else:
             self._set_up()
         if lost != LOST_VARIABLES:
@@ -228,13 +229,13 @@ class Cells:
         yield from self.told(restored, reason, lost)
         return words(restored)
 
-    def restore(self, cells: Sequence[Past], seconds: float | None = None) -> Restored:
+    def restore(self, cells: Sequence[Past], *, files: bool) -> Restored:
         """Brings a fresh kernel to the state that these cells left. Nothing of that is recorded."""
         self._recorded.load(self._record.log)
         self._interrupts_before = self._meter.interrupts
         self.restoring = self._answering.muted = True
         try:
-            return self._restorer.restore(cells, self._meter.left() if seconds is None else seconds)
+            return self._restorer.restore(cells, self._meter.left(), files=files)
         finally:
             self.restoring = self._answering.muted = False
             self._connections.clear()

@@ -131,7 +131,7 @@ class Run:
 
     def _resumed(self, standing: Standing) -> Iterator[events.Event]:
         past = history(standing.log)
-        restored = self._cells.restore(past.alive)
+        restored = self._cells.restore(past.alive, files=False)
         self._cells.keep_full_again(cell.result for cell in past.cells if cell.result is not None)
         if past.cells:
             yield from self._cells.told(restored, "the run was carried on", "the sandbox, with all in it")
@@ -148,7 +148,7 @@ class Run:
         cells = history(self._standing.log).cells
         try:
             with self._box:
-                restored = self._cells.restore(cells)
+                restored = self._cells.restore(cells, files=False)
         finally:
             self._tools.close()
         return compared(self._standing, cells, restored, self._answering.again)

@@ -62,15 +62,17 @@ class Restorer:
         """A kernel as it was at first. Raises SandboxError."""
         self._set_up()
 
-    def restore(self, cells: Sequence[Past], seconds: float | None) -> Restored:
-        """Executes again what of `cells` can be, within `seconds`. A death on the way ends in a fresh kernel.
+    def restore(self, cells: Sequence[Past], seconds: float | None, *, files: bool) -> Restored:
+        """Executes again what of `cells` can be, within `seconds`. A death on the way ends in a fresh kernel. `files`: those
+        of the workspace are still there, and stay as they are.
 
         Raises SandboxError where there is no kernel to be had.
         """
         began = time.monotonic()
         deadline = began + min(TOTAL_SECONDS, TOTAL_SECONDS if seconds is None else seconds)
         self._set_up()
-        self._aside("keep")
+        if files:
+            self._aside("keep")
         done: list[int] = []
         differences: list[str] = []
         doubtful: list[Past] = []
@@ -87,7 +89,8 @@ class Restorer:
             now = self._again(past, deadline)
             if now.lost is not None:
                 self._set_up()
-                self._aside("back")
+                if files:
+                    self._aside("back")
                 names = self._missing(cells)
                 return Restored(
                     names=names,
@@ -101,7 +104,8 @@ class Restorer:
                 differences.append(found)
             if past.network:
                 differences.append(f"cell {past.number} used the network again")
-        self._aside("back")
+        if files:
+            self._aside("back")
         missing = self._missing(doubtful)
         return Restored(tuple(done), _shortened(differences), missing, time.monotonic() - began)
 
