@@ -44,8 +44,9 @@ ANSWER_SECONDS = 20.0
 STOP_SECONDS = 5.0
 SEND_SECONDS = 60
 """How long the supervisor may take in nothing before a stream counts as broken."""
-CAPABILITIES = ("SYS_ADMIN", "SETUID", "SETGID", "SETPCAP", "DAC_OVERRIDE")
-"""What the launcher begins with, in its own user namespace; it gives up what it needs only for mounts."""
+CAPABILITIES = ("SYS_ADMIN", "SETUID", "SETGID", "SETPCAP", "DAC_OVERRIDE", "SETFCAP")
+"""What the launcher begins with, in its own user namespace; it gives up what it needs only for mounts. The kernel asks for
+the last of them where a user namespace is made in which its user has another number."""
 HIDDEN = ("kcore", "keys", "latency_stats", "sched_debug", "timer_list", "timer_stats")
 """Files of /proc about the machine."""
 

@@ -160,9 +160,13 @@ def _can_make(folder: Path) -> bool:
     except OSError:
         return False
     try:
-        return os.access(trial / "cgroup.procs", os.W_OK) and os.access(folder / "cgroup.procs", os.W_OK)
+        return _may_move(folder, trial)
     finally:
         _removed(trial)
+
+
+def _may_move(*folders: Path) -> bool:
+    return all(os.access(folder / "cgroup.procs", os.W_OK) for folder in folders)
 
 
 def _removed(folder: Path) -> bool:

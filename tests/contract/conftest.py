@@ -17,6 +17,7 @@ import pytest
 
 from sandbox import CellResult, Limits, Notice, Rung, Sandbox, cells
 from sandbox.backends import cgroups, spawner
+from sandbox.backends.docker import GVISOR
 from sandbox.backends.machine import look
 from sandbox.backends.reaper import reap
 from sandbox.engine import find_engine
@@ -44,6 +45,15 @@ KINDS = {
         lambda: look().unenforced,
     ),
 }
+
+
+def _runsc_absent() -> str | None:
+    with closing(find_engine().client()) as client:
+        known = client.info().get("Runtimes", {})
+    return None if "runsc" in known else "the engine has no runtime runsc"
+
+
+KINDS["runsc"] = Kind({"backend": "docker", "runtime": "runsc"}, _runsc_absent, lambda: GVISOR)
 declared = cache(lambda name: KINDS[name].unenforced())
 
 
