@@ -8,7 +8,6 @@ import json
 import platform
 import shutil
 import subprocess
-import tempfile
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -19,6 +18,7 @@ import docker
 from docker.errors import APIError, DockerException, ImageNotFound
 
 from sandbox.errors import ImageError
+from sandbox.held import scratch_folder
 from sandbox.packages import install_packages
 from sandbox.run_once import run_once
 from sandbox.wheels import Target
@@ -149,7 +149,7 @@ def _debian(client: docker.DockerClient, recipe: Path, on_progress: Callable[[st
         raise ImageError(
             f"a Debian base made here ({machine}) does not run on the engine ({engine}): use another --base"
         )
-    with tempfile.TemporaryDirectory(prefix="codeact-base-") as folder:
+    with scratch_folder() as folder:
         archive = Path(folder, "base.tar")
         bootstrap(recipe, archive, on_progress)
         on_progress("importing it")

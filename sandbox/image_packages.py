@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from packaging.utils import canonicalize_name
 from sandbox import images
 from sandbox.engine import Engine
 from sandbox.errors import ImageError
+from sandbox.held import scratch_folder
 from sandbox.image_base import base_target, remove_older
 from sandbox.types import ImageInfo
 from sandbox.wheels import Requirement, Target, as_line, fetch, pip_command
@@ -165,11 +165,11 @@ def _missing(asked: Iterable[Asked], have: Mapping[str, str], target: Target, ex
 
 
 def _ask_pip(wanted: Sequence[str], installed: Mapping[str, str], target: Target) -> list[Resolved]:
-    with tempfile.TemporaryDirectory(prefix="codeact-pip-") as folder:
+    with scratch_folder() as folder:
         report, locked, log = (Path(folder, name) for name in ("report.json", "constraints.txt", "log"))
         locked.write_text("".join(f"{name}=={version}\n" for name, version in installed.items()), "utf-8")
         options = ["--dry-run", "--ignore-installed", "--only-binary=:all:", "--constraint", str(locked)]
-        options += ["--target", folder, "--report", str(report), "--log", str(log), *target.pip_options]
+        options += ["--target", str(folder), "--report", str(report), "--log", str(log), *target.pip_options]
         options += ["--no-input", "--disable-pip-version-check", "--no-color"]
         done = subprocess.run(
             [*pip_command(), "install", *options, *wanted], capture_output=True, text=True, check=False

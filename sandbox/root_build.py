@@ -15,6 +15,7 @@ from typing import Any
 
 from sandbox import images
 from sandbox.errors import ImageError
+from sandbox.held import scratch_folder
 from sandbox.image_base import DEBIAN, KEPT_SECONDS, bootstrap, bootstrap_hash
 from sandbox.recipe import Copy, Run, Stage, parse
 from sandbox.roots import about, place_of, roots_folder, run_inside
@@ -121,7 +122,7 @@ def _base(base: str | None, on_progress: Progress) -> Path:
     if base in (None, DEBIAN):
         place = roots_folder() / f"base-{bootstrap_hash(images.images_folder() / 'base')}"
         if not place.is_dir():
-            with tempfile.TemporaryDirectory(prefix="codeact-base-") as folder, _new_folder(place) as made:
+            with scratch_folder() as folder, _new_folder(place) as made:
                 archive = Path(folder, "base.tar")
                 bootstrap(images.images_folder() / "base", archive, on_progress)
                 _unpack(archive, made)

@@ -73,8 +73,10 @@ def solve(invocation: Invocation, /, task: str, **flags: Any) -> int:
     invocation.debug = invocation.debug or settings.debug
     if not any(map(data.reads_stdin, settings.data)):
         return _solve(task, settings, Path())
-    with tempfile.TemporaryDirectory(prefix="codeact-") as scratch:
-        return _solve(task, settings, Path(scratch))
+    from sandbox.held import scratch_folder
+
+    with scratch_folder() as scratch:
+        return _solve(task, settings, scratch)
 
 
 def _solve(task: str, settings: Settings, scratch: Path) -> int:

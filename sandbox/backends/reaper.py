@@ -13,6 +13,7 @@ from typing import Any
 
 from docker.errors import DockerException
 
+from sandbox import held
 from sandbox.backends.identity import start_time
 from sandbox.engine import Engine
 from sandbox.errors import EngineError
@@ -65,6 +66,7 @@ def reap_in_background(engine: Engine) -> None:
 
 
 def _reap_quietly(engine: Engine) -> None:
+    held.sweep()
     with contextlib.suppress(EngineError):
         reap_now(engine)
 
