@@ -42,13 +42,14 @@ with scratch_folder() as scratch:
     box = Sandbox("minimal", label=label, backend=backend, inputs={"a": data}, functions={"slow": time.sleep})
     with box:
         say("cell")
-        box.run("import subprocess, time\\nsubprocess.Popen(['sleep', '1000'])\\ntime.sleep(0.25)")
+        box.run("import subprocess, time\\nsubprocess.Popen(['sleep', '1000'])\\ntime.sleep(0.5)")
         say("call")
-        box.run("from sandbox_guest.host import call\\ncall('slow', 0.25)")
+        box.run("from sandbox_guest.host import call\\ncall('slow', 0.5)")
         say("files")
-        for n in range(3):
-            box.put(data, f"b{n}")
-            box.get(f"b{n}", scratch / f"c{n}")
+        until = time.monotonic() + 0.6
+        while time.monotonic() < until:
+            box.put(data, "b")
+            box.get("b", scratch / "c")
         say("closing")
 say("closed")
 """
