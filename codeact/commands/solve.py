@@ -262,9 +262,9 @@ def _signals(agent: Agent, view: View | None) -> Iterator[threading.Event]:
         agent.interrupt()
 
     def end_turn() -> None:
+        agent.interrupt()  # first: a question on the screen ends with it, and is in the way of the next line
         if view:
             view.say("interrupting this turn; press Ctrl-C again to end the run")
-        agent.interrupt()
 
     def handle(number: int, frame: object) -> None:
         nonlocal pressed
