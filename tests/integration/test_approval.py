@@ -107,7 +107,20 @@ def test_the_table_of_calls(here: Path) -> None:
     table = codeact("show", run, "--tools", folder=here)
     lines = table.out.splitlines()
     assert table.code == 0
-    assert lines[0].split() == ["call", "cell", "seconds", "waited", "tries", "what", "was", "called", "what", "came", "of", "it"]
+    assert lines[0].split() == [
+        "call",
+        "cell",
+        "seconds",
+        "waited",
+        "tries",
+        "what",
+        "was",
+        "called",
+        "what",
+        "came",
+        "of",
+        "it",
+    ]
     assert [line.split()[0] for line in lines[1:-1]] == ["c1", "c2", "c3", "c4", "c5"]
     assert "shop.find_orders(state='lost')" in lines[1]
     assert lines[1].endswith("['A-2', 'A-3']")
