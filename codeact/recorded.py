@@ -50,11 +50,19 @@ class RecordedCalls:
             match event:
                 case events.ToolCalled():
                     cell = cells.setdefault(event.cell, _Cell())
+                    key, call = (event.tool, event.digest), Unknown(event.call, event.key)
+                    known = cell.known.setdefault(key, deque())
+                    again = next(
+                        (one for one in known if isinstance(one, Unknown) and one.key == event.key), None
+                    )
+                    if again is not None:  # of a call whose end is not known, this is what became of it later
+                        known[known.index(again)] = call
+                        begun.pop(again.call, None)
+                    else:
+                        known.append(call)
                     cell.overlapping = cell.overlapping or any(
                         other is cell for other, _, _ in begun.values()
                     )
-                    call, key = Unknown(event.call, event.key), (event.tool, event.digest)
-                    cell.known.setdefault(key, deque()).append(call)
                     begun[event.call] = (cell, key, call)
                 case events.ToolReturned(replayed=False) if event.call in begun:
                     cell, key, call = begun.pop(event.call)

@@ -59,7 +59,9 @@ def standing(run: Path) -> Standing:
     for event in log:
         match event:
             case events.TurnStarted():
-                turn, pending, given = event.turn, None, None
+                if event.turn != turn:  # else it was begun again
+                    turn, pending = event.turn, None
+                given = None
             case events.Replied():
                 pending, usage = event.reading, usage + event.usage
             case events.AnswerGiven(accepted=True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+from dataclasses import replace
 
 import pytest
 
@@ -53,6 +54,14 @@ def test_a_call_without_an_end_is_unknown_and_a_replayed_end_is_none() -> None:
     calls.begin(1, ended=False)
     assert calls.take("pay", "a") == Unknown("c1", "key-c1")
     assert calls.take("pay", "a") is None
+
+
+def test_what_became_of_an_unknown_call_later_stands_for_it() -> None:
+    later = replace(called("c2", "a"), key="key-c1")
+    calls = RecordedCalls([called("c1", "a"), later, returned("c2", "at last")])
+    calls.begin(1, ended=True)
+    assert values(calls, "a") == ["at last"]
+    assert calls.left() == []
 
 
 def test_other_arguments_in_a_cell_that_was_cut_off_are_refused_while_the_recorded_call_is_not_made_again() -> (
