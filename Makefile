@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup engine images browser demo test check format fuzz bench stop lock
+.PHONY: help setup engine images browser demo test check format fuzz kill bench stop lock
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -66,6 +66,9 @@ format: setup ## put the code in form
 fuzz: setup ## hostile frames and replies at the readers, 10,000 cases each
 	@$(BIN)/python -m pytest -q --hypothesis-profile=fuzz tests/unit/test_bridge_fuzz.py tests/unit/test_guest_fuzz.py \
 	    tests/unit/test_sandbox_frames.py tests/unit/test_network_policy.py tests/unit/test_network_proxy.py
+
+kill: images ## a run killed at 100 random points and carried on; KILL_SEED=N for other points
+	@KILL_POINTS=100 $(BIN)/python -m pytest -q -s tests/integration/test_resume.py -k killed
 
 bench: images ## times, beside their floors
 	@$(BIN)/python -m benchmarks.speed --peer

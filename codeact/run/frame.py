@@ -96,6 +96,7 @@ class Run:
             recorded,
         )
         if standing is not None:
+            self._record.log = list(standing.log)
             self._answering.guess = standing.guess
             self._cells.loaded = standing.loaded
             self._cells.count = len(history(standing.log).cells)
@@ -121,7 +122,7 @@ class Run:
     def play_on(self, turns: Iterator[events.Event]) -> Iterator[events.Event]:
         """As `play`, for a run that is carried on: its state first, then the turns."""
         assert self._standing is not None
-        self._record.reopen(self._standing.log, self._standing.size)
+        self._record.reopen(self._standing.size)
         try:
             with self._box:
                 yield from self._to_the_end(itertools.chain(self._resumed(self._standing), turns))

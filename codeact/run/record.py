@@ -7,7 +7,7 @@ import dataclasses
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from codeact import events, journal
@@ -42,7 +42,7 @@ class Record:
         """Makes the run's folder. Raises UsageError where it cannot be made."""
         self._journal = Journal(self._folder)
 
-    def reopen(self, log: Iterable[events.Event], size: int) -> None:
+    def reopen(self, size: int) -> None:
         """Goes on with a journal that held `log` when it was of `size` bytes. Raises UsageError where another process does,
         or did since."""
         self._journal = Journal(self._folder, again=True)
@@ -51,7 +51,6 @@ class Record:
             raise UsageError(
                 f"{self._run}: another process carried it on just now; see `codeact show {self._run}`"
             )
-        self.log = list(log)
         self._seq = max((event.seq for event in self.log), default=0)
         for path in journal.figures(self._folder):
             content = path.read_bytes()

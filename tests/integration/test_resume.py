@@ -15,12 +15,12 @@ from typing import Any
 
 import pytest
 
-from codeact import events, journal
+from codeact import events, journal, tool
 from codeact.agent import Agent
 from codeact.errors import UsageError
 from codeact.models import ScriptedModel
 from codeact.run.resume import standing
-from codeact.types import Result
+from codeact.types import Result, RunLimits
 from sandbox.engine import find_engine
 from tests.killed import NAMES
 
@@ -158,3 +158,118 @@ def test_wherever_a_process_is_killed_nothing_is_lost_and_nothing_done_twice(
         assert killed.run is not None
         assert (killed.run / "artifacts/deep/n.txt").read_text() == str(len(NAMES))
         print(f"{done}: {killed.points}; unknown: {list(answer['got'].values()).count('unknown')}")
+
+
+# -- carried on --------------------------------------------------------------------------------------------------
+
+
+def test_a_finished_run_goes_on_with_a_further_task(tmp_path: Path) -> None:
+    first = agent(tmp_path, ["x = 40\nopen('kept.txt', 'w').write('k')", "final_answer(x)"]).run("First.")
+    model = ScriptedModel([block("final_answer([x + 2, open('kept.txt').read()])")])
+    second = Agent(model, image="minimal", runs=tmp_path / "runs").resume(first.run, "And two more?")
+    assert (second.run, second.answer, second.usage.calls) == (first.run, [42, "k"], 3)
+    last = model.requests[0].messages[-1]
+    assert (last.role, last.content.endswith("\n\nTask: And two more?")) == ("user", True)
+    third = agent(tmp_path, ["final_answer(x)"]).resume(tmp_path / "runs" / first.run, "Once more?")
+    assert (third.answer, restarts(third)[0].restored) == (40, (1, 2, 3))
+    lines = list(journal.read(tmp_path / "runs" / first.run))
+    assert [line["seq"] for line in lines] == sorted({line["seq"] for line in lines})
+    assert [line["task"] for line in lines if line["type"] == "run_resumed"] == [
+        "And two more?",
+        "Once more?",
+    ]
+
+
+def test_a_run_that_reached_a_limit_goes_on_with_as_much_again(tmp_path: Path) -> None:
+    limits = RunLimits(turns=2)
+    first = agent(tmp_path, ["x = 1", "x += 1"], limits=limits).run("Count.")
+    assert first.status == "limit"
+    second = agent(tmp_path, ["x += 1", "final_answer(x)"], limits=limits).resume(first.run)
+    assert (second.status, second.answer) == ("answered", 3)
+
+
+def test_what_is_not_as_it_was_is_said_to_the_model(tmp_path: Path) -> None:
+    first = agent(
+        tmp_path, ["import uuid\nname = uuid.uuid4().hex\nprint(name)"], limits=RunLimits(turns=1)
+    ).run("Go.")
+    model = ScriptedModel([block("final_answer(name)")])
+    second = Agent(model, image="minimal", runs=tmp_path / "runs").resume(first.run)
+    assert (
+        f"cell 1 now shows '{second.answer}' where it first showed" in model.requests[0].messages[-1].content
+    )
+    assert resumed(second)[0].text.startswith("Not as before: cell 1 now shows")
+
+
+def test_an_answer_in_words_can_be_followed_up(tmp_path: Path) -> None:
+    words = Agent(ScriptedModel(["Paris."]), image="minimal", runs=tmp_path / "runs").run("Capital?")
+    model = ScriptedModel(["Lyon."])
+    again = Agent(model, image="minimal", runs=tmp_path / "runs").resume(words.run, "And the second city?")
+    assert again.answer == "Lyon."
+    assert [message.role for message in model.requests[0].messages][-2:] == ["assistant", "user"]
+
+
+def test_figures_are_shown_again_to_a_model_that_sees(tmp_path: Path) -> None:
+    code = "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()"
+    first = agent(tmp_path, [code], image="data", limits=RunLimits(turns=1)).run("Draw.")
+    model = ScriptedModel([block("final_answer(1)")], sees=True)
+    second = Agent(model, runs=tmp_path / "runs").resume(first.run)
+    assert [image.mime for m in model.requests[0].messages for image in m.images] == ["image/png"]
+    assert [artifact.name for artifact in second.artifacts] == ["figure-1.png"]
+
+
+def test_data_that_is_not_what_it_was_is_refused_and_can_be_allowed(tmp_path: Path) -> None:
+    data = tmp_path / "a.txt"
+    data.write_text("one")
+    first = agent(tmp_path, ["text = open('data/a.txt').read()\nprint(text)"], limits=RunLimits(turns=1)).run(
+        "Read.", {"a.txt": data}
+    )
+    data.write_text("two")
+    on = agent(tmp_path, ["final_answer(text)"])
+    with pytest.raises(
+        UsageError, match=r"a\.txt: has changed since the run began; put it back, or give --changed-data"
+    ):
+        on.resume(first.run)
+    data.unlink()
+    with pytest.raises(UsageError, match=r"a\.txt: is not there any more; put it back$"):
+        on.resume(first.run, changed_data=True)
+    data.write_text("two")
+    assert on.resume(first.run, changed_data=True).answer == "two"
+    data.write_text("one")
+
+
+def test_a_live_run_an_answered_one_and_an_unknown_one_are_refused(tmp_path: Path) -> None:
+    on = agent(tmp_path, ["final_answer(1)"])
+    run = ""
+    for event in on.stream("Go."):
+        run = event.run
+        if isinstance(event, events.CodeStarted):
+            with pytest.raises(UsageError, match="the run goes on in another process"):
+                agent(tmp_path, []).resume(run)
+    with pytest.raises(UsageError, match="has ended with its answer; give a task"):
+        on.resume(run)
+    with pytest.raises(UsageError, match="no run 'nope'"):
+        on.resume("nope")
+    (tmp_path / "runs" / run / journal.FILE).write_text("")
+    with pytest.raises(UsageError, match="the run ended before it began"):
+        on.resume(run)
+
+
+def test_a_replay_says_whether_all_came_out_the_same(tmp_path: Path) -> None:
+    made: list[int] = []
+
+    @tool(effects="write")
+    def pay(n: int) -> int:
+        made.append(n)
+        return len(made)
+
+    cells = ["from tools import pay\nx = pay(5)\nprint(x)", "missing", "final_answer(x)"]
+    same = agent(tmp_path, cells, tools=[pay], approve="never").run("Go.")
+    again = agent(tmp_path, [], tools=[pay]).replay(same.run)
+    assert (again.same, again.cells, again.total, made) == (True, 3, 3, [5])
+    varying = agent(tmp_path, ["import uuid\nx = uuid.uuid4().hex", "final_answer(x)"]).run("Go.")
+    again = agent(tmp_path, []).replay(varying.run)
+    assert len(again.differences) == 1
+    assert again.differences[0].startswith("the answer now is ")
+    assert len(list(journal.read(tmp_path / "runs" / varying.run))) == len(
+        [e for e in varying.events if not e.live_only]
+    )
