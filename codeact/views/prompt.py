@@ -97,7 +97,10 @@ def keywords(text: str) -> dict[str, Any]:
         call = ast.parse(f"f({text}\n)", mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise ValueError(wrong) from None
-    if not isinstance(call, ast.Call) or call.args or any(each.arg is None for each in call.keywords):
+    if not isinstance(call, ast.Call) or call.args:
+        raise ValueError(wrong)
+    names = [each.arg for each in call.keywords]
+    if None in names or len(set(names)) < len(names):
         raise ValueError(wrong)
     try:
         return {str(each.arg): ast.literal_eval(each.value) for each in call.keywords}

@@ -1,0 +1,124 @@
+"""Calls of tools as people see them: live lines, the table, the question."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+
+from codeact import events
+from codeact.tools import record
+from codeact.tools.functions import from_function
+from codeact.views import calls
+from codeact.views.console import View
+from codeact.views.plain import PlainScreen
+from codeact.views.prompt import keywords
+from sandbox.types import CellResult
+
+
+def call(number: int, tool: str = "shop.order", **how: Any) -> list[events.Event]:
+    called = events.ToolCalled(
+        call=f"c{number}", cell=1, tool=tool, arguments=how.pop("arguments", {"n": number}), digest="", key=""
+    )
+    how = {"ok": True, "value": {"state": "sent"}, "seconds": 0.25, **how}
+    return [called, events.ToolReturned(call=f"c{number}", tool=tool, **how)]
+
+
+def drawn(*happened: events.Event) -> list[str]:
+    stream = io.StringIO()
+    view = View(PlainScreen(stream))
+    for event in [
+        *happened,
+        events.Observed(turn=1, text="", cell=CellResult("ok", ())),
+    ]:
+        view(event)
+    view.close()
+    return stream.getvalue().splitlines()
+
+
+FAILED: dict[str, Any] = {
+    "ok": False,
+    "value": None,
+    "error": {"class": "KeyError", "message": "A-7\nno such\x1b[2J"},
+}
+
+
+@pytest.mark.parametrize(
+    ("how", "line"),
+    [
+        ({}, "shop.order(n=1) -> {'state': 'sent'} | 0.2 s"),
+        (FAILED, "shop.order(n=1) -> KeyError: A-7 no such | 0.2 s"),
+        ({"waited": 3.0, "attempts": 2}, "shop.order(n=1) -> {'state': 'sent'} | 0.2 s | waited 3.0 s | 2 attempts"),
+        ({"value": None, "file": "blobs/1"}, "shop.order(n=1) -> (blobs/1) | 0.2 s"),
+        ({"replayed": True}, "shop.order(n=1) -> {'state': 'sent'} | 0.2 s | from the journal"),
+        (
+            {"arguments": {"word": "x" * 999, "key": "(secret)"}},
+            f"shop.order(word='{'x' * 71}...) -> {{'state': 'sent'}} | 0.2 s",
+        ),
+    ],
+)  # fmt: skip
+def test_a_call_is_one_line(how: dict[str, Any], line: str) -> None:
+    assert drawn(*call(1, **how)) == [line]
+
+
+def test_many_calls_are_told_in_sum() -> None:
+    many = [event for n in range(1, 101) for event in call(n, **(FAILED if n % 10 == 0 else {}))]
+    lines = drawn(*many, *call(101, "crm.find"))
+    assert len(lines) == 7
+    assert lines[-1] == "shop.order: 95 more calls, 10 failed, 23.8 s"
+
+
+def test_the_table_holds_all_calls_and_those_without_an_end() -> None:
+    log = [
+        *call(1),
+        *call(2, **FAILED),
+        call(3)[0],
+        events.ToolReturned(call="c1", tool="t", ok=True, replayed=True),
+    ]
+    lines = calls.table(calls.of(log))
+    assert lines[0].split("  ")[0] == "call"
+    assert [line.split()[0] for line in lines[1:-1]] == ["c1", "c2", "c3"]
+    assert lines[1].endswith("shop.order(n=1)   {'state': 'sent'}".replace("   ", "  "))
+    assert lines[3].endswith("no end is recorded")
+    assert lines[-1] == "3 calls, 1 failed, 0.50 s"
+    assert calls.table([])[-1] == "0 calls, 0 failed, 0.00 s"
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("", {}),
+        ("amount=10, reason='x y'", {"amount": 10, "reason": "x y"}),
+        ("a=[1, {'b': None}], c=-1.5", {"a": [1, {"b": None}], "c": -1.5}),
+        ("10", None),
+        ("a=b", None),
+        ("a=__import__('os').system('x')", None),
+        ("**{'a': 1}", None),
+        ("a=1) + f(", None),
+        ("a=(", None),
+        ("a=1, a=2", None),
+        ("\x00", None),
+        ("a=" + "(" * 10_000, None),
+    ],
+)
+def test_arguments_that_a_person_types_are_literals(text: str, values: object) -> None:
+    if values is not None:
+        assert keywords(text) == values
+        return
+    with pytest.raises(ValueError, match="with literals only"):
+        keywords(text)
+
+
+def test_a_question_shows_hostile_and_long_values_harmless() -> None:
+    def pay(to: str, note: str, rows: list[int]) -> None: ...
+
+    made = from_function(pay)
+    shown = record.as_python(
+        made, {"to": "Ann\x1b]0;x\x07\x1b[2J\u202e", "note": "n\ny'); refund(", "rows": list(range(9999))}
+    )
+    assert shown.startswith("pay(\n    to='Ann")
+    assert 'note="n\\ny\'); refund("' in shown
+    assert all(character.isprintable() or character == "\n" for character in shown)
+    assert "characters)" in shown
+    assert len(shown) < 1000
