@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import shlex
 import signal
 import stat
 import subprocess
@@ -28,6 +29,8 @@ from sandbox.processes import descendants, processes_naming
 START_SECONDS = 60.0
 STOP_SECONDS = 30.0
 LOG_LINES = 5
+GVISOR = "runsc"
+GVISOR_OPTIONS = ("--platform=ptrace", "--ignore-cgroups", "--network=none")
 _POLL_SECONDS = 0.05
 _SOCKET_LIMIT = 107
 _LONGEST_SOCKET = "/exec/containerd/containerd.sock.ttrpc"
@@ -131,7 +134,7 @@ def _daemon(places: Places) -> int | None:
 
 
 def _launch(places: Places) -> None:
-    command = [find_program("dockerd") or "dockerd", *_options(places)]
+    command = [find_program("dockerd") or "dockerd", *_options(places), *_runtimes(places)]
     with places.log.open("wb") as log:
         if os.geteuid() == 0:
             daemon = subprocess.Popen(
@@ -174,6 +177,17 @@ def _options(places: Places) -> list[str]:
         f"--containerd-namespace={name}",
         f"--containerd-plugins-namespace={name}-plugins",
     ]
+
+
+def _runtimes(places: Places) -> list[str]:
+    """gVisor, where it is installed, as it works without privileges over the machine's control groups or network."""
+    program = find_program(GVISOR)
+    if program is None:
+        return []
+    script = places.home / GVISOR
+    script.write_text(f'#!/bin/sh\nexec {shlex.quote(program)} {" ".join(GVISOR_OPTIONS)} "$@"\n', "utf-8")
+    script.chmod(0o700)
+    return [f"--add-runtime={GVISOR}={script}"]
 
 
 def _data_option(places: Places) -> str:

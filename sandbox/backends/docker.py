@@ -38,8 +38,16 @@ from sandbox.types import Limits
 
 REMOVAL_PAUSES = (0.0, 0.05, 0.2, 0.5, 1.0)
 
-GVISOR: Mapping[str, str] = {}
-"""What gVisor does not enforce as it is run here, without control groups of its own → why."""
+_NO_GROUPS = "gVisor is run without control groups (--ignore-cgroups)"
+GVISOR: Mapping[str, str] = {
+    "memory": f"{_NO_GROUPS}: memory is not limited",
+    "pids": f"{_NO_GROUPS}: processes are not limited",
+    "cpus": f"{_NO_GROUPS}: processor time is not limited",
+    "disk": "gVisor gives folders in memory no size of their own",
+    "files": "gVisor gives folders in memory no number of files of their own",
+    "seccomp": "gVisor answers system calls itself: it applies no filter of ours to the code",
+}
+"""What gVisor does not enforce as it is run here → why."""
 
 
 class DockerBackend:

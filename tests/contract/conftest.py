@@ -21,6 +21,7 @@ from sandbox.backends.docker import GVISOR
 from sandbox.backends.machine import look
 from sandbox.backends.reaper import reap
 from sandbox.engine import find_engine
+from sandbox.errors import EngineError
 from sandbox.processes import descendants, processes_naming
 from sandbox.roots import build_root
 from tests.contract.host import assert_as_before, held
@@ -48,12 +49,18 @@ KINDS = {
 
 
 def _runsc_absent() -> str | None:
-    with closing(find_engine().client()) as client:
-        known = client.info().get("Runtimes", {})
-    return None if "runsc" in known else "the engine has no runtime runsc"
+    try:
+        with closing(find_engine().client()) as client:
+            known = client.info().get("Runtimes", {})
+    except EngineError as error:
+        return str(error)
+    return None if "runsc" in known else "the engine has no runtime of that name"
 
 
 KINDS["runsc"] = Kind({"backend": "docker", "runtime": "runsc"}, _runsc_absent, lambda: GVISOR)
+GVISOR_MODULES = ("test_outputs", "test_hostcalls", "test_protocol", "test_gvisor")
+"""What runs with gVisor, too: what it does, not how. It is slow, and says no in other words than Linux."""
+ABSENT = {name: reason for name, kind in KINDS.items() if (reason := kind.absent())}
 declared = cache(lambda name: KINDS[name].unenforced())
 
 
@@ -61,6 +68,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "/contract/" in item.path.as_posix():
             item.add_marker(pytest.mark.docker)
+    items[:] = [item for item in items if _backend_of(item) != "runsc" or item.path.stem in GVISOR_MODULES]
+
+
+def _backend_of(item: pytest.Item) -> str | None:
+    parameters = getattr(item, "callspec", None)
+    return parameters.params.get("backend") if parameters else None
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    for name, reason in ABSENT.items():
+        terminalreporter.line(f"contract suite without {name}: {reason}")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -74,20 +92,17 @@ def as_before() -> Iterator[None]:
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skips a test that `needs` what its backend says it cannot enforce; nothing else skips a test."""
-    parameters = getattr(item, "callspec", None)
-    name = parameters.params.get("backend") if parameters else None
+    name = _backend_of(item)
     for mark in item.iter_markers("needs") if name else ():
         for need in mark.args:
             if need in declared(name):
                 pytest.skip(f"{name} does not enforce {need}: {declared(name)[need]}")
 
 
-@pytest.fixture(scope="module", params=list(KINDS))
+@pytest.fixture(scope="module", params=[name for name in KINDS if name not in ABSENT])
 def backend(request: pytest.FixtureRequest) -> str:
     """The backend of the sandboxes of a test `box`, `fresh` and `make`; another one is to be given `settings`."""
     name = str(request.param)
-    if absent := KINDS[name].absent():
-        pytest.skip(absent)
     if name == "bubblewrap":
         build_roots()
     return name
