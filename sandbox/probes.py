@@ -176,8 +176,13 @@ PROBES = (
         "def ask():\n"
         "    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:\n"
         "        s.sendto(b'x', ('192.0.2.53', 53))\n"
-        "print(json.dumps(found | {'dns': outcome(ask)}))",
-        _denied("ENETUNREACH", "EPERM", "EACCES"),
+        "found['dns'] = outcome(ask)\n"
+        # gVisor's word for it; with another interface it would mean that a network is there
+        "others = [line.split(':')[0].strip() for line in open('/proc/net/dev') if ':' in line]\n"
+        "if others == ['lo']:\n"
+        "    found = {a: 'no route' if o == 'EHOSTUNREACH' else o for a, o in found.items()}\n"
+        "print(json.dumps(found))",
+        _denied("ENETUNREACH", "no route", "EPERM", "EACCES"),
         "the sandbox was given a network although none was asked for: " + _ENGINE_MEND,
     ),
     Probe(
