@@ -18,7 +18,7 @@ from sandbox.errors import ConnectionLost, ProtocolError, SandboxError
 from sandbox.guest import frames
 from sandbox.text import clean
 
-VERSION = 2
+VERSION = 3
 MAX_HEADER = 8 * 1024
 WINDOW = 16 * 1024 * 1024
 """Bytes under way to the sandbox at which `send` waits for the other end to catch up."""
@@ -86,7 +86,7 @@ class Bridge:
     """Frames out with `send`, frames in through inboxes.
 
     `connect` opens the stream: it raises OSError when that may succeed later, and a SandboxError when it never will.
-    `on_call` gets each call of a host function, `on_net` each frame of a network stream, on the reader's thread.
+    `on_call` gets each frame of a call of a host function, `on_net` each frame of a network stream, on the reader's thread.
     """
 
     def __init__(
@@ -250,7 +250,7 @@ class Bridge:
         if not fresh:
             return False
         match header.get("op"):
-            case "call":
+            case "call" | "part" | "more" | "room" | "cancel":
                 self._on_call(header, body)
             case "file":
                 number = header.get("file")

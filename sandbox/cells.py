@@ -222,9 +222,11 @@ class CellRun:
         else:
             answer = "more_time takes a number of seconds above 0"
         refused = isinstance(answer, str)
-        header = {"op": "return", "call": call, "ok": not refused, "kind": "Refused" if refused else ""}
+        said = json.dumps(answer).encode()
+        kind = "Refused" if refused else ""
+        header = {"op": "return", "call": call, "ok": not refused, "kind": kind, "json": len(said)}
         if type(call) is int:
-            self._send(header, json.dumps(answer).encode())
+            self._send(header, said)
 
     def _output(self, header: dict[str, Any], body: bytes) -> list[Output]:
         match header.get("type"):

@@ -1,4 +1,4 @@
-"""Functions of the host that code in a sandbox may call, by name, with JSON values."""
+"""Functions of the host that code in a sandbox may call, by name, with JSON values, or with buffers beside them."""
 
 from __future__ import annotations
 
@@ -6,22 +6,76 @@ import json
 import queue
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from sandbox.bridge import Bridge
 from sandbox.errors import HostCallRefused, SandboxError
 from sandbox.guest import frames
+from sandbox.guest.payloads import BadPayload, Buffer, Incoming, Outgoing, TooLarge
 from sandbox.text import clean
 
 HostFunction = Callable[[Any], Any]
 """JSON value in, JSON value out. HostCallRefused and any other exception are raised in the cell, without host frames."""
 
-THREADS = 32
 MAX_WAITING = 64
 """Calls under way at one moment; the supervisor refuses more, so more are not of its making."""
+MAX_HELD = 2 * frames.MAX_PAYLOAD
+"""Bytes of arguments that are held at one moment, of all calls."""
+STALLED_SECONDS = 60.0
+"""Seconds without a byte read after which an answer is given up."""
 
-_Call = tuple[int, str, bytes]
+
+@dataclass(eq=False)
+class HostCall:
+    """A call as a function sees it that asks to: where it came from, its JSON `value`, and the buffers beside it.
+
+    `cancelled` is set when nobody waits for the answer any more: the caller is gone, or its cell ends.
+    """
+
+    number: int
+    cell: int
+    name: str
+    value: Any = None
+    buffers: Sequence[memoryview] = ()
+    cancelled: threading.Event = field(default_factory=threading.Event)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A JSON value, and buffers of bytes beside it."""
+
+    value: Any
+    buffers: Sequence[Buffer] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class WithCall:
+    """A function of the host that gets the whole call. It returns an Answer, or an iterator of them, each of which is
+    made when the code asks for it; the iterator is closed when the code wants no more."""
+
+    function: Callable[[HostCall], Answer | Iterator[Answer]]
+
+
+@dataclass(eq=False)
+class _Call:
+    """The host's end of a call. `wanted` counts the items that the code asked for, `room` the pieces that it can take."""
+
+    host: HostCall
+    incoming: Incoming
+    wanted: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+    room: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(frames.CALL_ROOM))
+
+    @property
+    def gone(self) -> bool:
+        return self.host.cancelled.is_set()
+
+    def cancel(self) -> None:
+        """Also wakes who waits for it to go on."""
+        self.host.cancelled.set()
+        self.wanted.release()
+        self.room.release()
 
 
 class HostCalls:
@@ -30,72 +84,249 @@ class HostCalls:
     The threads are daemons: a function that never returns keeps no program from ending.
     """
 
-    def __init__(self, functions: Mapping[str, HostFunction]) -> None:
+    def __init__(self, functions: Mapping[str, HostFunction | WithCall]) -> None:
         self.functions = functions
-        self._calls: queue.SimpleQueue[_Call | None] = queue.SimpleQueue()
+        self._ready: queue.SimpleQueue[_Call | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
+        self._calls: dict[int, _Call] = {}
+        self._held = 0
         self._threads = 0
-        self._under_way = 0
+        self._at_work = 0
         self._since = 0.0
         self._waited = 0.0
         self.bridge: Bridge | None = None
 
+    # -- frames, on the bridge's thread --------------------------------------------------------------------------
+
     def take(self, header: dict[str, Any], body: bytes) -> None:
-        """A `call` frame from the bridge; what is malformed is dropped, never raised."""
+        """A frame of a call from the bridge; what is malformed is dropped, never raised."""
         number = header.get("call")
+        if type(number) is not int:
+            return
+        if header.get("op") == "call":
+            self._begin(number, header, body)
+            return
         with self._lock:
-            if type(number) is not int or self._under_way >= MAX_WAITING:
+            call = self._calls.get(number)
+        if call is None:
+            return
+        match header.get("op"):
+            case "part":
+                self._feed(call, body)
+            case "more":
+                call.wanted.release()
+            case "room":
+                pieces = header.get("pieces")
+                if type(pieces) is int and 0 < pieces <= frames.CALL_ROOM:
+                    call.room.release(pieces)
+            case "cancel":
+                self._forget(call)
+                call.cancel()
+
+    def _begin(self, number: int, header: dict[str, Any], body: bytes) -> None:
+        cell = header.get("cell")
+        host = HostCall(number, cell if type(cell) is int else 0, clean(header.get("name")))
+        with self._lock:
+            if number in self._calls or len(self._calls) >= MAX_WAITING:
                 return
-            if self._under_way == 0:
-                self._since = time.monotonic()
-            self._under_way += 1
-            if self._threads < min(THREADS, self._under_way):
+        try:
+            incoming = Incoming(header)
+        except (BadPayload, TooLarge) as error:
+            self._refuse(host, "TooLarge", f"the argument is no payload, or too large: {error}")
+            return
+        call = _Call(host, incoming)
+        with self._lock:
+            if self._held + incoming.size > MAX_HELD:
+                too_much = True
+            else:
+                too_much = False
+                self._held += incoming.size
+                self._calls[number] = call
+        if too_much:
+            held = f"{MAX_HELD >> 20} MiB of arguments are under way already"
+            self._refuse(host, "TooLarge", f"{held}: make fewer large calls at once")
+            return
+        self._feed(call, body)
+
+    def _feed(self, call: _Call, body: bytes) -> None:
+        if call.incoming.complete and body:
+            return
+        try:
+            call.incoming.feed(body)
+        except BadPayload as error:
+            self._forget(call)
+            self._refuse(call.host, "BadArgument", str(error))
+            return
+        if call.incoming.complete:
+            self._start(call)
+
+    def _start(self, call: _Call) -> None:
+        with self._lock:
+            self._enter()
+            if self._threads < min(MAX_WAITING, len(self._calls)):
                 self._threads += 1
                 threading.Thread(target=self._work, name="host-call", daemon=True).start()
-        self._calls.put((number, clean(header.get("name")), body))
+        self._ready.put(call)
+
+    def _forget(self, call: _Call) -> None:
+        with self._lock:
+            if self._calls.get(call.host.number) is call:
+                del self._calls[call.host.number]
+                self._held -= call.incoming.size
+
+    # -- time ----------------------------------------------------------------------------------------------------
 
     def waited(self) -> float:
-        """Seconds, all told, in which the sandbox waited for at least one call."""
+        """Seconds, all told, in which the sandbox waited for at least one function of the host."""
         with self._lock:
-            return self._waited + (time.monotonic() - self._since if self._under_way else 0.0)
+            return self._waited + (time.monotonic() - self._since if self._at_work else 0.0)
+
+    def _enter(self) -> None:
+        """Called with the lock held: a function is at work from here on."""
+        if self._at_work == 0:
+            self._since = time.monotonic()
+        self._at_work += 1
+
+    def _leave(self) -> None:
+        with self._lock:
+            self._at_work -= 1
+            if self._at_work == 0:
+                self._waited += time.monotonic() - self._since
 
     def close(self) -> None:
-        for _ in range(self._threads):
-            self._calls.put(None)
+        with self._lock:
+            calls = list(self._calls.values())
+            self._calls.clear()
+            threads = self._threads
+        for call in calls:
+            call.cancel()
+        for _ in range(threads):
+            self._ready.put(None)
+
+    # -- calls, on threads of their own --------------------------------------------------------------------------
 
     def _work(self) -> None:
-        while (call := self._calls.get()) is not None:
-            self._run(*call)
+        while (call := self._ready.get()) is not None:
+            self._run(call)
+            del call  # what it carried is let go while this thread waits
 
-    def _run(self, number: int, name: str, body: bytes) -> None:
-        ok, kind, value = self._outcome(name, body)
+    def _run(self, call: _Call) -> None:
         try:
-            payload = json.dumps(value).encode()
-        except (TypeError, ValueError, RecursionError):
-            ok, kind, payload = False, "BadResult", b'"the host function returned what is not a JSON value"'
-        if len(payload) > frames.MAX_CALL:
-            ok, kind, payload = False, "TooLarge", b'"the result is too large to hand over"'
-        with self._lock:
-            self._under_way -= 1
-            if self._under_way == 0:
-                self._waited += time.monotonic() - self._since
-        if self.bridge is not None:
-            try:
-                self.bridge.send({"op": "return", "call": number, "ok": ok, "kind": kind}, payload)
-            except SandboxError:
-                pass  # nobody is left to hear it
+            made = self._outcome(call)
+        finally:
+            self._leave()
+        if isinstance(made, Answer):
+            self._answer(call, made)
+        elif isinstance(made, _Failure):
+            self._fail(call, made)
+        else:
+            self._stream(call, made)
 
-    def _outcome(self, name: str, body: bytes) -> tuple[bool, str, Any]:
-        function = self.functions.get(name)
+    def _stream(self, call: _Call, answers: Iterator[Answer]) -> None:
+        """An item for each time that the code asks; the first was asked for by the call."""
+        try:
+            while not call.gone:
+                with self._lock:
+                    self._enter()
+                try:
+                    answer = next(answers, None)
+                except Exception as error:  # noqa: BLE001 - as for the call itself
+                    self._leave()
+                    self._fail(call, _failure(error))
+                    return
+                self._leave()
+                if answer is None:
+                    self._answer(call, Answer(None))
+                    return
+                if not self._answer(call, answer, item=True):
+                    return
+                call.wanted.acquire()
+        finally:
+            close = getattr(answers, "close", None)
+            if close is not None:
+                close()
+
+    def _outcome(self, call: _Call) -> Answer | Iterator[Answer] | _Failure:
+        host = call.host
+        function = self.functions.get(host.name)
         if function is None:
-            return False, "UnknownFunction", f"the host has no function {name!r}"
+            return _Failure("UnknownFunction", f"the host has no function {host.name!r}")
         try:
-            argument = json.loads(body) if body else None
+            text = call.incoming.json
+            host.value, host.buffers = json.loads(text) if text else None, call.incoming.buffers
         except (ValueError, RecursionError):
-            return False, "BadArgument", "the argument is not a JSON value"
+            return _Failure("BadArgument", "the argument is not a JSON value")
+        if isinstance(function, WithCall):
+            try:
+                return function.function(host)
+            except Exception as error:  # noqa: BLE001 - whatever a function raises belongs to the code that called it
+                return _failure(error)
         try:
-            return True, "", function(argument)
-        except HostCallRefused as refusal:
-            return False, refusal.name, str(refusal)
-        except Exception as error:  # noqa: BLE001 - whatever a function raises belongs to the code that called it
-            return False, type(error).__name__, str(error)
+            return Answer(function(host.value))
+        except Exception as error:  # noqa: BLE001 - as above
+            return _failure(error)
+
+    def _answer(self, call: _Call, answer: Answer, *, item: bool = False) -> bool:
+        """Sends it; whether the call goes on."""
+        header: dict[str, Any] = {"op": "return", "call": call.host.number, "ok": True}
+        try:
+            outgoing = Outgoing(json.dumps(answer.value).encode(), answer.buffers)
+        except TooLarge as error:
+            self._fail(call, _Failure("TooLarge", f"the result is too large to hand over: {error}"))
+            return False
+        except (TypeError, ValueError, RecursionError):
+            self._fail(call, _Failure("BadResult", "the host function returned what is not a JSON value"))
+            return False
+        if item:
+            header["item"] = True
+        sent = self._send(call, header | outgoing.header, outgoing)
+        if not item or not sent:
+            self._forget(call)
+        return sent
+
+    def _send(self, call: _Call, header: dict[str, Any], outgoing: Outgoing) -> bool:
+        """Piece by piece, as there is room for them; whether somebody still listens."""
+        left = outgoing.size
+        for piece in outgoing.pieces():
+            left -= len(piece)
+            if outgoing.size > frames.CALL_CHUNK and not call.room.acquire(timeout=STALLED_SECONDS):
+                return False
+            if call.gone:
+                return False
+            if left:
+                header["last"] = False
+            else:
+                header.pop("last", None)
+            if not self._tell(header, piece):
+                return False
+            header = {"op": "part", "call": call.host.number} | ({"item": True} if header.get("item") else {})
+        return True
+
+    def _fail(self, call: _Call, failure: _Failure) -> None:
+        self._forget(call)
+        if not call.gone:
+            self._refuse(call.host, failure.kind, failure.message)
+
+    def _refuse(self, host: HostCall, kind: str, message: str) -> None:
+        said = json.dumps(message).encode()
+        self._tell({"op": "return", "call": host.number, "ok": False, "kind": kind, "json": len(said)}, said)
+
+    def _tell(self, header: dict[str, Any], body: bytes) -> bool:
+        try:
+            if self.bridge is not None:
+                self.bridge.send(header, body)
+        except SandboxError:
+            return False  # nobody is left to hear it
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    kind: str
+    message: str
+
+
+def _failure(error: Exception) -> _Failure:
+    if isinstance(error, HostCallRefused):
+        return _Failure(error.name, str(error))
+    return _Failure(type(error).__name__, str(error))

@@ -1,74 +1,200 @@
-"""Calls tools of the host from code in the sandbox."""
+"""What the generated modules of `tools` are made with: calls of the host, in the form of plain functions."""
 
 from __future__ import annotations
 
-import builtins
+import ast
+import asyncio
+import contextvars
+import functools
 import inspect
-from collections.abc import Callable, Iterator
-from typing import Any
+import os
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import ModuleType
+from typing import Any, TypeVar
 
-from sandbox_guest.host import HostCallError, call
+from sandbox_guest import host
+
+from . import mapping, values
+from .records import Record, made
+from .toolerrors import ArgumentError, ToolError, error_class
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+FUNCTION = "tool"
+"""The host's function that answers calls of tools."""
+IN_FLIGHT = 32
 
 
-class ToolError(Exception):
-    """A call of a tool failed. The tool's own errors are classes of that name, and of the built-in one where there is one."""
+def call(path: str, /, **arguments: Any) -> Any:
+    """Calls the tool `path` on the host; an argument that is `...` is left out. Raises ToolError."""
+    try:
+        reply, buffers = host.call_with_buffers(FUNCTION, *_request(path, arguments))
+        return _result(path, reply, buffers)
+    except host.HostCallError as error:
+        raise _error(path, error) from None
 
 
-_KINDS: dict[str, type[ToolError]] = {}
+def stream(path: str, /, **arguments: Any) -> Iterator[Any]:
+    """The items that the tool `path` yields, as they come. What is not read is not made, once this is closed."""
+    items = host.stream(FUNCTION, *_request(path, arguments))
+    try:
+        for reply, buffers in items:
+            yield _result(path, reply, buffers)
+    except host.HostCallError as error:
+        raise _error(path, error) from None
+    finally:
+        items.close()
 
 
-def error(name: str) -> type[ToolError]:
-    """The class for errors of that name."""
-    if name not in _KINDS:
-        known: Any = getattr(builtins, name, None)
-        own = isinstance(known, type) and issubclass(known, Exception)
+def _request(path: str, arguments: dict[str, Any]) -> tuple[dict[str, Any], list[values.Buffer]]:
+    given = {name: value for name, value in arguments.items() if value is not ...}
+    try:
+        encoded, buffers = values.encode_arguments(given)
+    except values.CannotCross as error:
+        raise ArgumentError(f"{path}(): {error}") from None
+    return {"tool": path, "arguments": encoded}, buffers
+
+
+def _result(path: str, reply: Any, buffers: list[values.Buffer]) -> Any:
+    module = _module(path)
+    try:
+        value = values.decode(reply, buffers, record=functools.partial(_record, module), path=_file)
+    except values.BadValue as error:
+        raise ToolError(f"{path}(): its result cannot be read here: {error}") from None
+    if type(value) not in (dict, list) or module is None:
+        return value
+    function = getattr(module, path.rpartition(".")[2], None)
+    return shaped(value, _returned(getattr(function, "__annotations__", {}).get("return", "")), module)
+
+
+def _module(path: str) -> ModuleType | None:
+    namespace = path.rpartition(".")[0]
+    return sys.modules.get(f"tools.{namespace}" if namespace else "tools")
+
+
+def _record(module: ModuleType | None, name: str, fields: dict[str, Any]) -> Record:
+    known = getattr(module, name, None)
+    return made(name, fields, known if isinstance(known, type) and issubclass(known, Record) else None)
+
+
+def _file(path: str) -> Any:
+    return Path(values.WORKSPACE / path)
+
+
+def _error(path: str, error: host.HostCallError) -> ToolError:
+    found = getattr(_module(path), error.kind, None)
+    kind = found if isinstance(found, type) and issubclass(found, ToolError) else error_class(error.kind)
+    return kind(str(error))
+
+
+# -- results by their types ----------------------------------------------------------------------------------------
+
+
+@functools.cache
+def _returned(annotation: str) -> ast.expr | None:
+    """What a call returns: of an iterator, an item."""
+    node = _parsed(annotation)
+    if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id == "Iterator":
+        return node.slice
+    return node
+
+
+@functools.cache
+def _parsed(annotation: str) -> ast.expr | None:
+    try:
+        return ast.parse(annotation, mode="eval").body
+    except (SyntaxError, ValueError):
+        return None
+
+
+def shaped(value: Any, hint: ast.expr | None, module: ModuleType) -> Any:
+    """A value with its plain dicts as the classes that its hint names."""
+    match hint, value:
+        case ast.BinOp(left=left, right=right), dict() | list():
+            first = shaped(value, left, module)
+            return first if first is not value else shaped(value, right, module)
+        case ast.Subscript(value=ast.Name(id="list"), slice=inner), list():
+            return [shaped(item, inner, module) for item in value]
+        case ast.Subscript(value=ast.Name(id="dict"), slice=ast.Tuple(elts=[_, inner])), dict():
+            return {key: shaped(item, inner, module) for key, item in value.items()}
+        case ast.Name(id=name), dict() if type(value) is dict:
+            known = getattr(module, name, None)
+            if isinstance(known, type) and issubclass(known, Record):
+                hints = getattr(known, "__annotations__", {})
+                return known({key: shaped(item, _parsed(hints.get(key, "")), module) for key, item in value.items()})
+    return value
+
+
+# -- functions with their twins ------------------------------------------------------------------------------------
+
+
+def tool(function: F) -> F:
+    """Gives a function its twins: `.aio(...)` for `await`, and `.map(items)` for many at once."""
+
+    @functools.wraps(function)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **kwargs)
+
+    wrapper.aio = _aio(function)  # type: ignore[attr-defined]
+    wrapper.map = functools.partial(mapping.run, wrapper)  # type: ignore[attr-defined]
+    functools.update_wrapper(wrapper.map, mapping.run)  # type: ignore[attr-defined]
+    return wrapper  # type: ignore[return-value]
+
+
+def streaming_tool(function: F) -> F:
+    """Gives a function that returns an iterator its twin: `.aio(...)` for `async for`."""
+
+    @functools.wraps(function)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **kwargs)
+
+    @functools.wraps(function)
+    async def aio(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
+        items = function(*args, **kwargs)
         try:
-            _KINDS[name] = type(name, (ToolError, known) if own else (ToolError,), {"__str__": _words})
-        except TypeError:  # a built-in one that cannot be combined
-            _KINDS[name] = type(name, (ToolError,), {})
-    return _KINDS[name]
+            while (item := await _in_thread(functools.partial(next, items, _END))) is not _END:
+                yield item
+        finally:
+            await _in_thread(items.close)
+
+    wrapper.aio = aio  # type: ignore[attr-defined]
+    return wrapper  # type: ignore[return-value]
 
 
-def _words(self: BaseException) -> str:
-    return str(self.args[0]) if self.args else ""
+_END = object()
 
 
-def function(path: str, signature: str, positional: list[str], rest: str, doc: str) -> Callable[..., Any]:
-    """The function that calls a tool. `positional` are the names of what may be given by position."""
+def _aio(function: Callable[..., Any]) -> Callable[..., Any]:
+    if inspect.iscoroutinefunction(function):
+        return function
 
-    def tool(*args: Any, **kwargs: Any) -> Any:
-        if len(args) > len(positional) and not rest:
-            raise error("ArgumentError")(f"{path}() takes {len(positional)} by position; write {signature}")
-        given = dict(zip(positional, args, strict=False))
-        if twice := given.keys() & kwargs.keys():
-            raise error("ArgumentError")(f"{path}() got {min(twice)} twice; write {signature}")
-        if rest and args[len(positional) :]:
-            given[rest] = list(args[len(positional) :])
-        return _result(_ask("tool", {"tool": path, "arguments": {**given, **kwargs}}))
+    @functools.wraps(function)
+    async def aio(*args: Any, **kwargs: Any) -> Any:
+        return await _in_thread(functools.partial(function, *args, **kwargs))
 
-    tool.__name__ = tool.__qualname__ = path.rpartition(".")[2]
-    tool.__doc__ = f"{signature}\n\n{doc}"
-    tool.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-        [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in positional]
-    )
-    return tool
+    return aio
 
 
-def _ask(name: str, payload: Any) -> Any:
+async def _in_thread(work: Callable[[], Any]) -> Any:
+    """Runs a call on a thread; where its task is cancelled, so is the call."""
+    handle = host.Handle()
+
+    def run() -> Any:
+        host.HANDLE.set(handle)
+        return work()
+
+    context = contextvars.copy_context()
     try:
-        return call(name, payload)
-    except HostCallError as failure:
-        raise error(failure.kind)(str(failure)) from None
-
-
-def _result(answer: Any) -> Any:
-    return _items(answer["stream"]) if "stream" in answer else answer["value"]
-
-
-def _items(stream: int) -> Iterator[Any]:
-    try:
-        while (answer := _ask("tool_next", stream)) is not None:
-            yield answer["item"]
-    except GeneratorExit:
-        _ask("tool_close", stream)
+        return await asyncio.get_running_loop().run_in_executor(_pool(os.getpid()), context.run, run)
+    except asyncio.CancelledError:
+        handle.cancel()
         raise
+
+
+@functools.cache
+def _pool(process: int) -> ThreadPoolExecutor:
+    """A forked process has none of its parent's threads, and needs some of its own."""
+    return ThreadPoolExecutor(IN_FLIGHT, thread_name_prefix="tool")

@@ -1,33 +1,58 @@
-"""Code in the sandbox that calls functions of the host: its connections, and which call belongs to which."""
+"""Code in the sandbox that calls functions of the host: its connections, and which call belongs to which.
+
+A connection carries one call at a time, whose payload comes in pieces. Pieces are passed on as they come: up while the
+host takes them in, down as far as the caller reads them. So a large one holds up no other call, and fills no memory.
+"""
 
 from __future__ import annotations
 
 import json
 import socket
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from . import frames
 from .loop import Loop
 from .pipes import Pipe
 
-MAX_CALLERS = 64
+MAX_CALLERS = 256
 MAX_IN_FLIGHT = 64
-MAX_HEADER = 64 * 1024
-MAX_UNREAD = 2 * frames.MAX_CALL
-"""Bytes of answers that a caller may leave unread."""
+MAX_HEADER = 4 * 1024
+MAX_NAME = 200
+BUSY = 2 * 1024 * 1024
+"""Bytes that the host has not got at which no caller is read: outputs come first."""
+GRANT = frames.CALL_ROOM // 4
+"""Pieces that a caller has read after which the host is given room for as many more."""
+PAYLOAD = ("json", "buffers", "size")
 
 Send = Callable[[dict[str, Any], bytes], None]
 
 
-class Callers:
-    """Passes calls on to the host while a cell runs. All that callers send is hostile."""
+@dataclass(eq=False, slots=True)
+class Caller:
+    """A connection. `call` is the number of its call, if one is under way; `within` says that a piece of its answer is
+    out and another must follow; `owed` are the pieces for which the
+    host has not been given room again."""
 
-    def __init__(self, loop: Loop, send: Send) -> None:
-        self._loop, self._send = loop, send
+    pipe: Pipe
+    call: int = 0
+    within: bool = False
+    owed: int = 0
+
+
+class Callers:
+    """Passes calls on to the host while a cell runs. All that callers send is hostile.
+
+    `unheard` is how many bytes the host has not got yet.
+    """
+
+    def __init__(self, loop: Loop, send: Send, unheard: Callable[[], int]) -> None:
+        self._loop, self._send, self._unheard = loop, send, unheard
         self._cell: int | None = None
-        self._pipes: set[Pipe] = set()
-        self._calls: dict[int, Pipe] = {}
+        self._callers: set[Caller] = set()
+        self._calls: dict[int, Caller] = {}
+        self._paused: list[Caller] = []
         self._last = 0
 
     def begin(self, cell: int) -> None:
@@ -36,50 +61,116 @@ class Callers:
     def end(self) -> None:
         """The cell is over: who still waits for an answer is told so."""
         self._cell = None
-        calls, self._calls = self._calls, {}
-        for pipe in calls.values():
-            self._refuse(pipe, "CellEnded", "the cell that made this call has ended")
+        self.cancel("CellEnded", "the cell that made this call has ended")
+
+    def cancel(self, kind: str, reason: str) -> None:
+        """Ends all calls that are under way, here and on the host."""
+        for caller in list(self._calls.values()):
+            if caller.within:
+                self._lose(caller)
+            else:
+                self._drop(caller)
+                self._refuse(caller, kind, reason)
 
     def meet(self, link: socket.socket) -> None:
-        if len(self._pipes) >= MAX_CALLERS:
+        if len(self._callers) >= MAX_CALLERS:
             link.close()
             return
-        pipe = Pipe(link, link, max_header=MAX_HEADER, max_body=frames.MAX_CALL)
-        self._pipes.add(pipe)
-        self._loop.open(pipe, self._hear, self._lose)
+        pipe = Pipe(link, link, max_header=MAX_HEADER, max_body=frames.CALL_CHUNK)
+        caller = Caller(pipe)
+        self._callers.add(caller)
+        pipe.on_flushed = lambda: self._give_room(caller)
+        self._loop.open(
+            pipe,
+            lambda _, header, body: self._hear(caller, header, body),
+            lambda _: self._lose(caller),
+        )
 
-    def answer(self, call: int, header: dict[str, Any], body: bytes) -> None:
-        """What the host's function returned; nobody may be waiting for it any more."""
-        pipe = self._calls.pop(call, None)
-        if pipe is not None:
-            self._reply(pipe, header, body)
+    def answer(self, header: dict[str, Any], body: bytes) -> None:
+        """A piece of what the host's function returned; nobody may be waiting for it any more."""
+        number = int(header["call"])
+        caller = self._calls.get(number)
+        if caller is None:
+            return
+        caller.within = header.get("last") is False
+        if not caller.within and not header.get("item"):
+            del self._calls[number]
+            caller.call = 0
+        told = {key: value for key, value in header.items() if key in ("op", "ok", "kind", "item", *PAYLOAD)}
+        self._reply(caller, told, body)
+        if caller.within or header["op"] == "part":
+            caller.owed += 1
+            self._give_room(caller)
 
-    def _hear(self, pipe: Pipe, header: dict[str, Any], body: bytes) -> None:
+    def resume(self) -> None:
+        """The host may have caught up."""
+        if self._paused and self._unheard() <= BUSY:
+            paused, self._paused = self._paused, []
+            for caller in paused:
+                if not caller.pipe.closed:
+                    caller.pipe.paused = False
+
+    def _hear(self, caller: Caller, header: dict[str, Any], body: bytes) -> None:
+        match header.get("op"):
+            case "call":
+                self._begin_call(caller, header, body)
+            case "part" | "more" as op if caller.call:
+                self._pass_on(caller, {"op": op, "call": caller.call}, body)
+            case "part" | "more":
+                pass  # of a call that was refused, or has its answer already
+            case _:
+                self._refuse(caller, "BadCall", "the connection speaks of no call")
+
+    def _begin_call(self, caller: Caller, header: dict[str, Any], body: bytes) -> None:
         name = header.get("name")
         if self._cell is None:
-            self._refuse(pipe, "CellEnded", "no cell is running")
+            self._refuse(caller, "CellEnded", "no cell is running")
+        elif caller.call:
+            self._lose(caller)
         elif len(self._calls) >= MAX_IN_FLIGHT:
-            self._refuse(pipe, "TooMany", f"{MAX_IN_FLIGHT} calls are under way already")
+            self._refuse(caller, "TooMany", f"{MAX_IN_FLIGHT} calls are under way already")
         elif not isinstance(name, str):
-            self._refuse(pipe, "BadCall", "the call names no function")
+            self._refuse(caller, "BadCall", "the call names no function")
         else:
             self._last += 1
-            self._calls[self._last] = pipe
-            self._send({"op": "call", "call": self._last, "cell": self._cell, "name": name[:200]}, body)
+            caller.call, caller.owed = self._last, 0
+            self._calls[self._last] = caller
+            sizes = {key: header[key] for key in PAYLOAD if type(header.get(key)) is int}
+            told = {"op": "call", "call": self._last, "cell": self._cell, "name": name[:MAX_NAME], **sizes}
+            self._pass_on(caller, told, body)
 
-    def _refuse(self, pipe: Pipe, kind: str, reason: str) -> None:
-        self._reply(pipe, {"ok": False, "kind": kind}, json.dumps(reason).encode())
+    def _pass_on(self, caller: Caller, header: dict[str, Any], body: bytes) -> None:
+        self._send(header, body)
+        if self._unheard() > BUSY and not caller.pipe.closed:
+            caller.pipe.paused = True
+            self._paused.append(caller)
 
-    def _reply(self, pipe: Pipe, header: dict[str, Any], body: bytes) -> None:
+    def _give_room(self, caller: Caller) -> None:
+        """As the caller reads its answer, the host may send more of it."""
+        if caller.call and caller.owed >= GRANT and caller.pipe.pending < frames.CALL_CHUNK:
+            owed, caller.owed = caller.owed, 0
+            self._send({"op": "room", "call": caller.call, "pieces": owed}, b"")
+
+    def _refuse(self, caller: Caller, kind: str, reason: str) -> None:
+        said = json.dumps(reason).encode()
+        self._reply(caller, {"op": "return", "ok": False, "kind": kind, "json": len(said)}, said)
+
+    def _reply(self, caller: Caller, header: dict[str, Any], body: bytes) -> None:
         try:
-            pipe.send_bytes(frames.encode(header, body))
+            caller.pipe.send_bytes(frames.encode(header, body))
         except OSError:
-            self._lose(pipe)
-        if pipe.pending > MAX_UNREAD:
-            self._lose(pipe)
+            self._lose(caller)
+            return
+        if caller.pipe.pending > 2 * frames.MAX_CALL:
+            self._lose(caller)
 
-    def _lose(self, pipe: Pipe) -> None:
-        self._pipes.discard(pipe)
-        for call in [call for call, caller in self._calls.items() if caller is pipe]:
-            del self._calls[call]
-        self._loop.close(pipe)
+    def _drop(self, caller: Caller) -> None:
+        """The host need not go on with a caller's call."""
+        number, caller.call = caller.call, 0
+        if self._calls.pop(number, None) is not None:
+            self._send({"op": "cancel", "call": number}, b"")
+
+    def _lose(self, caller: Caller) -> None:
+        self._callers.discard(caller)
+        self._drop(caller)
+        self._loop.close(caller.pipe)

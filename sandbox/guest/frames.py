@@ -16,7 +16,13 @@ from typing import Any
 MAX_HEADER = 2 * 1024 * 1024
 MAX_BODY = 64 * 1024 * 1024
 MAX_CALL = 16 * 1024 * 1024
-"""Bytes of the argument, or of the result, of one call of a host function."""
+"""Bytes of JSON in the argument, or in the result, of one call of a host function."""
+MAX_PAYLOAD = 256 * 1024 * 1024
+"""Bytes of JSON and buffers in the argument, or in the result, of one call of a host function."""
+CALL_CHUNK = 256 * 1024
+"""Bytes of a payload that one frame carries: outputs and other calls wait behind no more than one of each call."""
+CALL_ROOM = 8
+"""Pieces of a result that may be under way to the code that asked for it; it gives room for more as it reads."""
 CHUNK = 1024 * 1024
 """Bytes of a file that one frame carries."""
 STREAM_WINDOW = 128 * 1024

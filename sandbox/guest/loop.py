@@ -68,7 +68,7 @@ class Loop:
 
         def ready(event: int) -> None:
             try:
-                if event & (zmq.POLLIN | zmq.POLLERR):
+                if event & (zmq.POLLIN | zmq.POLLERR) and not pipe.paused:
                     for header, body in pipe.receive():
                         handle(pipe, header, body)
                         if pipe.closed:
@@ -78,20 +78,21 @@ class Loop:
             except (EOFError, OSError, frames.FrameError):
                 gone(pipe)
                 return
-            if not pipe.pending:
-                stop_writing()
+            if not pipe.pending and not pipe.closed:
+                watch()
 
-        def want_write() -> None:
-            self.watch(writes, ready, zmq.POLLIN | zmq.POLLOUT if duplex else zmq.POLLOUT)
+        def watch() -> None:
+            readable = 0 if pipe.paused else zmq.POLLIN
+            writable = zmq.POLLOUT if pipe.pending else 0
+            flags = {reads: readable | writable} if duplex else {reads: readable, writes: writable}
+            for source, wanted in flags.items():
+                if wanted:
+                    self.watch(source, ready, wanted)
+                else:
+                    self.forget(source)
 
-        def stop_writing() -> None:
-            if duplex:
-                self.watch(reads, ready)
-            else:
-                self.forget(writes)
-
-        pipe.on_pending = want_write
-        self.watch(reads, ready)
+        pipe.on_change = watch
+        watch()
 
     def close(self, pipe: Pipe) -> None:
         if not pipe.closed:

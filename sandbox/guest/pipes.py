@@ -18,7 +18,8 @@ class Channel(Protocol):
 
 
 class Pipe:
-    """`reads` and `writes` may be the same socket. `on_pending` is called when something begins to wait."""
+    """`reads` and `writes` may be the same socket. `on_change` is called when something begins to wait, or when it is
+    to be read no more, or again; `on_flushed` when some of what waited was written."""
 
     def __init__(
         self,
@@ -29,9 +30,11 @@ class Pipe:
         max_body: int = frames.MAX_BODY,
     ) -> None:
         self.reads, self.writes = reads, writes
-        self.on_pending: Callable[[], None] = lambda: None
+        self.on_change: Callable[[], None] = lambda: None
+        self.on_flushed: Callable[[], None] = lambda: None
         self.greeted = True
         self.closed = False
+        self._paused = False
         self._decoder = frames.Decoder(max_header=max_header, max_body=max_body)
         self._waiting = bytearray()
         for end in (reads, writes):
@@ -40,6 +43,17 @@ class Pipe:
     @property
     def pending(self) -> int:
         return len(self._waiting)
+
+    @property
+    def paused(self) -> bool:
+        """Whether it is not read for now, so that its peer must wait."""
+        return self._paused
+
+    @paused.setter
+    def paused(self, paused: bool) -> None:
+        if paused != self._paused:
+            self._paused = paused
+            self.on_change()
 
     def receive(self) -> Iterator[frames.Frame]:
         """Frames that have arrived. Raises EOFError at the end, OSError and FrameError when it is broken."""
@@ -63,7 +77,7 @@ class Pipe:
             sent = 0
         if sent < len(data):
             self._waiting += memoryview(data)[sent:]
-            self.on_pending()
+            self.on_change()
 
     def flush(self) -> None:
         try:
@@ -71,6 +85,7 @@ class Pipe:
         except BlockingIOError:
             return
         del self._waiting[:sent]
+        self.on_flushed()
 
     def close(self) -> None:
         if not self.closed:

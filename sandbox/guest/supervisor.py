@@ -28,7 +28,7 @@ from .network import Streams
 from .outputs import OutputGate
 from .pipes import Pipe
 
-VERSION = 2
+VERSION = 3
 LEASE = 60.0
 WAKE_MS = 1000
 MAX_LATE = 64 * 1024
@@ -55,7 +55,7 @@ class Supervisor:
         self._alone_since = time.monotonic()
 
         self._files = Files(workspace)
-        self._callers = Callers(self._loop, self._send)
+        self._callers = Callers(self._loop, self._send, lambda: self._sequencer.unacked_bytes)
         self._streams: Streams | None = None
         if networked:
             self._streams = Streams(self._loop, self._send, lambda: self._sequencer.unacked_bytes)
@@ -131,6 +131,7 @@ class Supervisor:
     def _go_on(self) -> None:
         """The host may have caught up: what waited for it is read again."""
         self._listen_to_kernel()
+        self._callers.resume()
         if self._streams is not None:
             self._streams.resume()
 
@@ -367,11 +368,10 @@ class Supervisor:
         if self._kernel is not None and header.get("cell") == self._cell and self._request:
             self._signalled = True
             self._kernel.signal(header["how"])
+            self._callers.cancel("CallCancelled", "the call was cancelled: its cell is being ended")
 
     def _return(self, header: dict[str, Any], body: bytes) -> None:
-        self._callers.answer(
-            int(header["call"]), {"ok": bool(header["ok"]), "kind": str(header.get("kind", ""))}, body
-        )
+        self._callers.answer(header, body)
 
     def _net(self, header: dict[str, Any], body: bytes) -> None:
         if self._streams is not None:
@@ -388,6 +388,7 @@ class Supervisor:
         "signal": _signal,
         "kernel": _expect_kernel,
         "return": _return,
+        "part": _return,
         "file": _file,
         "net": _net,
     }

@@ -33,11 +33,17 @@ def test_values_go_there_and_back(box: Sandbox, code: str) -> None:
         ("call('fail', 7)", "LookupError", "no order 7"),
         ("call('missing', 7)", "UnknownFunction", "the host has no function 'missing'"),
         ("call('not_json')", "BadResult", "the host function returned what is not a JSON value"),
-        ("call('big', 20_000_000)", "TooLarge", "the result is too large to hand over"),
+        (
+            "call('big', 20_000_000)",
+            "TooLarge",
+            "the result is too large to hand over: 20,000,002 bytes as JSON, at most 16 MiB; "
+            "a table, an array or bytes may be larger",
+        ),
         (
             "call('echo', 'x' * 20_000_000)",
             "TooLarge",
-            "the value for echo is too large: 20,000,002 bytes, at most 16 MiB",
+            "the value for echo is too large: 20,000,002 bytes as JSON, at most 16 MiB; "
+            "a table, an array or bytes may be larger",
         ),
     ],
 )

@@ -1,0 +1,274 @@
+"""Tables and arrays as buffers: those of NumPy as they lie in memory, those of pandas, polars and Arrow as Arrow streams.
+
+The libraries are looked for only when a value needs them. What comes is taken to be hostile: types that could run code
+or grow beyond what was sent are refused before they are touched.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from . import arrow
+
+Buffer = bytes | bytearray | memoryview
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """`data` with what is needed to read it. `tag` is one of TAGS."""
+
+    tag: str
+    data: Any
+    fields: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """A value that is as well said by one that needs no library."""
+
+    value: Any
+
+
+class CannotEncode(Exception):
+    """`reason` goes on after the value's name, `instead` after `pass`."""
+
+    def __init__(self, reason: str, instead: str) -> None:
+        super().__init__(reason)
+        self.reason, self.instead = reason, instead
+
+
+class BadTable(ValueError):
+    """What came is no table or array, or cannot be read here."""
+
+
+def encode(value: Any) -> Encoded | Plain | None:
+    """A value of pandas, polars, Arrow or NumPy; None for any other. Raises CannotEncode."""
+    library = type(value).__module__.partition(".")[0]
+    encoder = _ENCODERS.get(library)
+    return None if encoder is None else encoder(value)
+
+
+def decode(tag: str, fields: Mapping[str, Any], data: memoryview) -> Any:
+    """What was encoded under `tag`. Raises BadTable."""
+    return TAGS[tag](fields, data)
+
+
+# -- NumPy ---------------------------------------------------------------------------------------------------------
+
+_DTYPE = re.compile(r"[<>|](?:b1|[iu][1248]|f[248]|c(?:8|16)|[SU]\d{1,9}|[mM]8(?:\[\d{0,6}[a-zA-Z]{1,2}\])?)")
+_MAX_DIMENSIONS = 32
+_LAST_CHARACTER = 0x10FFFF
+
+
+def _encode_numpy(value: Any) -> Encoded | Plain | None:
+    import numpy as np
+
+    if isinstance(value, np.generic):
+        return _scalar(value)
+    if not isinstance(value, np.ndarray):
+        return None
+    if isinstance(value, np.ma.MaskedArray):
+        raise CannotEncode("is a masked array", "array.filled(...)")
+    if value.dtype.hasobject:
+        raise CannotEncode("is an array of Python objects", "array.tolist()")
+    if not _DTYPE.fullmatch(value.dtype.str) or value.dtype.names:
+        raise CannotEncode(f"is an array of dtype {value.dtype}", "a DataFrame, or array.tolist()")
+    if value.ndim == 0:
+        return Plain(value[()])
+    array = np.asarray(value)
+    order = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
+    flat = np.ascontiguousarray(array.T if order == "F" else array).reshape(-1)
+    data = memoryview(flat.view(np.uint8)) if flat.nbytes else b""
+    return Encoded("array", data, {"dtype": array.dtype.str, "shape": list(array.shape), "order": order})
+
+
+def _scalar(value: Any) -> Plain:
+    if value.dtype.kind in "mM":
+        if value != value:
+            return Plain(None)
+        return Plain(value.astype(f"{value.dtype.kind}8[us]").item())
+    if value.dtype.kind == "f" and value.dtype.itemsize > 8:
+        return Plain(float(value))
+    made = value.item()
+    if type(made) is type(value):
+        raise CannotEncode(f"is a {type(value).__name__}", "a value of plain Python")
+    return Plain(made)
+
+
+def _decode_array(fields: Mapping[str, Any], data: memoryview) -> Any:
+    np = _need("numpy")
+    dtype, shape, order = fields["dtype"], fields["shape"], fields["order"]
+    sizes = isinstance(shape, list) and len(shape) <= _MAX_DIMENSIONS
+    if not sizes or any(type(size) is not int or size < 0 for size in shape) or order not in ("C", "F"):
+        raise BadTable("an array has no shape")
+    if not isinstance(dtype, str) or not _DTYPE.fullmatch(dtype):
+        raise BadTable("an array has no dtype that may cross")
+    made = np.dtype(dtype)
+    if math.prod(shape) * made.itemsize != data.nbytes:
+        raise BadTable("an array has another size than it says")
+    if not data.nbytes:
+        return np.empty(shape, made)
+    if made.kind == "U" and np.frombuffer(data, made.str[0] + "u4").max() > _LAST_CHARACTER:
+        raise BadTable("an array of text holds what is no character")
+    return np.frombuffer(data, made).reshape(shape, order=order)
+
+
+# -- pandas --------------------------------------------------------------------------------------------------------
+
+
+def _encode_pandas(value: Any) -> Encoded | Plain | None:
+    import pandas as pd
+
+    if value is pd.NA:
+        return Plain(None)
+    if isinstance(value, pd.DataFrame):
+        return Encoded("pandas", _from_frame(value))
+    if isinstance(value, (pd.Series, pd.Categorical)):
+        series = pd.Series(value)
+        name = series.name if isinstance(series.name, (str, int, float, type(None))) else str(series.name)
+        return Encoded("series", _from_frame(series.to_frame("value")), {"name": name})
+    if isinstance(value, pd.Index):
+        return Plain(value.tolist())
+    if isinstance(value, pd.api.extensions.ExtensionArray):
+        return Plain(pd.Series(value))
+    return None
+
+
+def _from_frame(frame: Any) -> Any:
+    pa = _need_to_send("pyarrow", "df.to_dict('records')")
+    if not frame.columns.is_unique:
+        twice = frame.columns[frame.columns.duplicated()][0]
+        raise CannotEncode(f"has the column {twice!r:.60} more than once", "a table whose columns have names of their own")
+    try:
+        return _stream(pa.Table.from_pandas(frame))
+    except (pa.ArrowException, ValueError, TypeError) as error:
+        said = " ".join(str(error).split())[:200]
+        raise CannotEncode(f"has a column of mixed types ({said})", "one with a single type in it, as with df.astype(str),") from error
+
+
+def _decode_frame(fields: Mapping[str, Any], data: memoryview) -> Any:
+    _need("pandas")
+    table = _read(data)
+    arrow.check_objects(table, BadTable)
+    try:
+        return table.to_pandas()
+    except Exception as error:
+        raise BadTable(f"a table cannot be made a DataFrame: {error}") from error
+
+
+def _decode_series(fields: Mapping[str, Any], data: memoryview) -> Any:
+    frame = _decode_frame(fields, data)
+    if len(frame.columns) != 1:
+        raise BadTable("what should be a Series has not one column")
+    name = fields.get("name")
+    return frame.iloc[:, 0].rename(name if isinstance(name, (str, int, float)) else None)
+
+
+# -- Arrow and polars ------------------------------------------------------------------------------------------------
+
+
+def _encode_arrow(value: Any) -> Encoded | Plain | None:
+    import pyarrow as pa
+
+    if isinstance(value, pa.RecordBatch):
+        value = pa.Table.from_batches([value])
+    if isinstance(value, pa.Table):
+        return Encoded("arrow", _stream(value))
+    if isinstance(value, (pa.Array, pa.ChunkedArray)):
+        return Encoded("arrow_array", _stream(pa.table({"value": value})))
+    return Plain(value.as_py()) if isinstance(value, pa.Scalar) else None
+
+
+def _encode_polars(value: Any) -> Encoded | Plain | None:
+    import polars as pl
+
+    if isinstance(value, pl.LazyFrame):
+        raise CannotEncode("is a query that was not run", "frame.collect()")
+    if not isinstance(value, (pl.DataFrame, pl.Series)):
+        return None
+    _need_to_send("pyarrow", "df.to_dicts()")
+    frame = value.to_frame("value") if isinstance(value, pl.Series) else value
+    try:
+        table = frame.to_arrow()
+    except Exception as error:
+        raise CannotEncode(f"has a column that Arrow has no type for ({error})", "one without it") from error
+    if isinstance(value, pl.Series):
+        return Encoded("polars_series", _stream(table), {"name": value.name})
+    return Encoded("polars", _stream(table))
+
+
+def _stream(table: Any) -> Any:
+    try:
+        return arrow.write(table)
+    except arrow.BadType as error:
+        raise CannotEncode(str(error), "a table without it, or cast it") from error
+
+
+def _read(data: memoryview) -> Any:
+    _need("pyarrow")
+    try:
+        return arrow.read(data)
+    except (arrow.BadType, ValueError, TypeError, OSError, MemoryError, LookupError) as error:
+        raise BadTable(f"a table cannot be read: {error}") from error
+
+
+def _only_column(table: Any) -> Any:
+    if table.num_columns != 1:
+        raise BadTable("what should be one array has not one column")
+    return table.column(0)
+
+
+def _decode_polars(fields: Mapping[str, Any], data: memoryview) -> Any:
+    pl = _need("polars")
+    try:
+        return pl.from_arrow(_read(data))
+    except BadTable:
+        raise
+    except Exception as error:
+        raise BadTable(f"a table cannot be made a polars frame: {error}") from error
+
+
+def _decode_polars_series(fields: Mapping[str, Any], data: memoryview) -> Any:
+    frame = _decode_polars(fields, data)
+    if len(frame.columns) != 1:
+        raise BadTable("what should be a Series has not one column")
+    name = fields.get("name")
+    return frame.to_series().alias(name if isinstance(name, str) else "")
+
+
+def _need(name: str) -> Any:
+    """A library that what came needs."""
+    try:
+        return __import__(name)
+    except ImportError:
+        where = "in this image" if "codeact_inside" in sys.modules else "on the host; pip install 'codeact[tables]'"
+        raise BadTable(f"a table came that needs {name}, which is not {where}") from None
+
+
+def _need_to_send(name: str, instead: str) -> Any:
+    try:
+        return __import__(name)
+    except ImportError:
+        raise CannotEncode(f"needs {name} to cross, which is not installed", instead) from None
+
+
+_ENCODERS: Mapping[str, Callable[[Any], Encoded | Plain | None]] = {
+    "numpy": _encode_numpy,
+    "pandas": _encode_pandas,
+    "polars": _encode_polars,
+    "pyarrow": _encode_arrow,
+}
+TAGS: Mapping[str, Callable[[Mapping[str, Any], memoryview], Any]] = {
+    "array": _decode_array,
+    "pandas": _decode_frame,
+    "series": _decode_series,
+    "polars": _decode_polars,
+    "polars_series": _decode_polars_series,
+    "arrow": lambda fields, data: _read(data),
+    "arrow_array": lambda fields, data: _only_column(_read(data)),
+}
