@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Self, TypedDict, Unpack
 
 from sandbox.errors import PoolClosed, SandboxError, StartError
-from sandbox.hostcalls import HostFunction
+from sandbox.hostcalls import HostFunction, WithCall
 from sandbox.network import Network
 from sandbox.session import Sandbox
 from sandbox.types import BackendName, Connection, Limits
@@ -122,7 +122,7 @@ class Pool:
         self,
         *,
         inputs: Mapping[str, Path] | None = None,
-        functions: Mapping[str, HostFunction] | None = None,
+        functions: Mapping[str, HostFunction | WithCall] | None = None,
         on_connection: Callable[[Connection], None] = lambda connection: None,
         label: str = "",
     ) -> Sandbox:
@@ -198,7 +198,7 @@ class Pool:
     def _start_cold(
         self,
         inputs: Mapping[str, Path],
-        functions: Mapping[str, HostFunction],
+        functions: Mapping[str, HostFunction | WithCall],
         on_connection: Callable[[Connection], None],
         label: str,
     ) -> Sandbox:

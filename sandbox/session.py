@@ -20,7 +20,7 @@ from sandbox.cells import LOST_VARIABLES, CellRun, death, late
 from sandbox.errors import ConnectionLost, FileError, SandboxClosed, SandboxError, StartError
 from sandbox.files import Files, check_input_name
 from sandbox.guest import more_time
-from sandbox.hostcalls import HostCalls, HostFunction
+from sandbox.hostcalls import HostCalls, HostFunction, WithCall
 from sandbox.image_packages import parse
 from sandbox.network import Network
 from sandbox.turns import Turns
@@ -72,7 +72,7 @@ class Sandbox:
         packages: Iterable[str] = (),
         on_progress: Callable[[str], None] = lambda line: None,
         inputs: Mapping[str, Path] | None = None,
-        functions: Mapping[str, HostFunction] | None = None,
+        functions: Mapping[str, HostFunction | WithCall] | None = None,
         runtime: str | None = None,
         label: str = "",
         backend: BackendName = "auto",
@@ -286,7 +286,7 @@ class Sandbox:
         self,
         *,
         inputs: Mapping[str, Path],
-        functions: Mapping[str, HostFunction],
+        functions: Mapping[str, HostFunction | WithCall],
         on_connection: Callable[[Connection], None],
         label: str,
     ) -> None:

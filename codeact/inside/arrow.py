@@ -61,7 +61,9 @@ def read(data: memoryview) -> Any:
 
     buffer = pa.py_buffer(data)
     for message in pa.ipc.MessageReader.open_stream(buffer):
-        if message.type in ("record batch", "dictionary") and _compressed(message.metadata.to_pybytes(), message.type):
+        if message.type in ("record batch", "dictionary") and _compressed(
+            message.metadata.to_pybytes(), message.type
+        ):
             raise BadType("is compressed")
     table = pa.ipc.open_stream(buffer).read_all()
     for column in table.schema:
@@ -112,9 +114,12 @@ def _check(kind: Any, name: str, depth: int = 0) -> None:
         if kind.extension_name not in EXTENSIONS:
             raise BadType(f"has the column {name!r:.60} of the extension type {kind.extension_name!r:.60}")
         _check(kind.storage_type, name, depth + 1)
-    elif types.is_dictionary(kind):
-        _check(kind.value_type, name, depth + 1)
-    elif types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+    elif (
+        types.is_dictionary(kind)
+        or types.is_list(kind)
+        or types.is_large_list(kind)
+        or types.is_fixed_size_list(kind)
+    ):
         _check(kind.value_type, name, depth + 1)
     elif types.is_struct(kind):
         for index in range(kind.num_fields):

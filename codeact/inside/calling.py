@@ -29,7 +29,7 @@ IN_FLIGHT = 32
 
 
 def call(path: str, /, **arguments: Any) -> Any:
-    """Calls the tool `path` on the host; an argument that is `...` is left out. Raises ToolError."""
+    """Calls the tool `path` on the host; an argument that is its default is left out. Raises ToolError."""
     try:
         reply, buffers = host.call_with_buffers(FUNCTION, *_request(path, arguments))
         return _result(path, reply, buffers)
@@ -50,12 +50,27 @@ def stream(path: str, /, **arguments: Any) -> Iterator[Any]:
 
 
 def _request(path: str, arguments: dict[str, Any]) -> tuple[dict[str, Any], list[values.Buffer]]:
-    given = {name: value for name, value in arguments.items() if value is not ...}
+    defaults = _defaults(path)
+    given = {name: value for name, value in arguments.items() if value is not defaults.get(name, ...)}
     try:
         encoded, buffers = values.encode_arguments(given)
     except values.CannotCross as error:
         raise ArgumentError(f"{path}(): {error}") from None
     return {"tool": path, "arguments": encoded}, buffers
+
+
+@functools.cache
+def _defaults(path: str) -> dict[str, Any]:
+    """What is not sent, since the host has it as well: an argument that is the default, or `*args` that are none."""
+    function = getattr(_module(path), path.rpartition(".")[2], None)
+    if function is None:
+        return {}
+    parameters = inspect.signature(function).parameters.values()
+    return {
+        each.name: () if each.kind is each.VAR_POSITIONAL else each.default
+        for each in parameters
+        if each.kind is each.VAR_POSITIONAL or each.default is not each.empty
+    }
 
 
 def _result(path: str, reply: Any, buffers: list[values.Buffer]) -> Any:
@@ -124,7 +139,9 @@ def shaped(value: Any, hint: ast.expr | None, module: ModuleType) -> Any:
             known = getattr(module, name, None)
             if isinstance(known, type) and issubclass(known, Record):
                 hints = getattr(known, "__annotations__", {})
-                return known({key: shaped(item, _parsed(hints.get(key, "")), module) for key, item in value.items()})
+                return known(
+                    {key: shaped(item, _parsed(hints.get(key, "")), module) for key, item in value.items()}
+                )
     return value
 
 
@@ -133,54 +150,60 @@ def shaped(value: Any, hint: ast.expr | None, module: ModuleType) -> Any:
 
 def tool(function: F) -> F:
     """Gives a function its twins: `.aio(...)` for `await`, and `.map(items)` for many at once."""
+    wrapper = _checked(function)
+    awaited = inspect.iscoroutinefunction(function)
 
     @functools.wraps(function)
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
-        return function(*args, **kwargs)
+    async def aio(*args: Any, **kwargs: Any) -> Any:
+        return await _in_thread(functools.partial(wrapper, *args, **kwargs), host.Handle())
 
-    wrapper.aio = _aio(function)  # type: ignore[attr-defined]
-    wrapper.map = functools.partial(mapping.run, wrapper)  # type: ignore[attr-defined]
-    functools.update_wrapper(wrapper.map, mapping.run)  # type: ignore[attr-defined]
-    return wrapper  # type: ignore[return-value]
+    @functools.wraps(function)
+    def one(*args: Any, **kwargs: Any) -> Any:
+        return asyncio.run(function(*args, **kwargs)) if awaited else wrapper(*args, **kwargs)
+
+    wrapper.aio = wrapper if awaited else aio
+    wrapper.map = functools.update_wrapper(functools.partial(mapping.run, one), mapping.run)
+    return wrapper  # type: ignore[no-any-return]
 
 
 def streaming_tool(function: F) -> F:
     """Gives a function that returns an iterator its twin: `.aio(...)` for `async for`."""
-
-    @functools.wraps(function)
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
-        return function(*args, **kwargs)
+    wrapper = _checked(function)
 
     @functools.wraps(function)
     async def aio(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
-        items = function(*args, **kwargs)
+        items, handle = wrapper(*args, **kwargs), host.Handle()
         try:
-            while (item := await _in_thread(functools.partial(next, items, _END))) is not _END:
+            while (item := await _in_thread(functools.partial(next, items, _END), handle)) is not _END:
                 yield item
         finally:
-            await _in_thread(items.close)
+            handle.cancel()
 
-    wrapper.aio = aio  # type: ignore[attr-defined]
-    return wrapper  # type: ignore[return-value]
+    wrapper.aio = aio
+    return wrapper  # type: ignore[no-any-return]
+
+
+def _checked(function: Callable[..., Any]) -> Any:
+    """The function, whose complaint about how it was called says how to call it."""
+
+    @functools.wraps(function)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except TypeError as error:
+            if isinstance(error, ToolError) or (error.__traceback__ and error.__traceback__.tb_next):
+                raise
+            written = f"{function.__name__}{inspect.signature(function)}".replace("'", "")
+            raise ArgumentError(f"{error}; write {written}") from None
+
+    return wrapper
 
 
 _END = object()
 
 
-def _aio(function: Callable[..., Any]) -> Callable[..., Any]:
-    if inspect.iscoroutinefunction(function):
-        return function
-
-    @functools.wraps(function)
-    async def aio(*args: Any, **kwargs: Any) -> Any:
-        return await _in_thread(functools.partial(function, *args, **kwargs))
-
-    return aio
-
-
-async def _in_thread(work: Callable[[], Any]) -> Any:
+async def _in_thread(work: Callable[[], Any], handle: host.Handle) -> Any:
     """Runs a call on a thread; where its task is cancelled, so is the call."""
-    handle = host.Handle()
 
     def run() -> Any:
         host.HANDLE.set(handle)

@@ -20,7 +20,9 @@ class Record(dict[str, Any]):
             return self[name]
         except KeyError:
             fields = ", ".join(map(str, dict.keys(self)))
-            raise AttributeError(f"{type(self).__name__} has no {name!r}; it has {fields or 'no fields'}") from None
+            raise AttributeError(
+                f"{type(self).__name__} has no {name!r}; it has {fields or 'no fields'}"
+            ) from None
 
     def __setattr__(self, name: str, value: Any) -> None:
         self[name] = value
@@ -39,4 +41,5 @@ class Record(dict[str, Any]):
 def made(name: str, fields: dict[str, Any], known: type[Record] | None = None) -> Record:
     """A record of the class `known`, or of one of this name that has no other use."""
     shown = name if name.isidentifier() and len(name) <= 60 else "Record"
-    return (known or type(shown, (Record,), {"__module__": __name__}))(fields)
+    kind: type[Record] = known or type(shown, (Record,), {"__module__": __name__})
+    return kind(fields)

@@ -83,7 +83,8 @@ def _encode_numpy(value: Any) -> Encoded | Plain | None:
     array = np.asarray(value)
     order = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
     flat = np.ascontiguousarray(array.T if order == "F" else array).reshape(-1)
-    data = memoryview(flat.view(np.uint8)) if flat.nbytes else b""
+    data: Any = flat.view(np.uint8)
+    data = memoryview(data) if flat.nbytes else b""
     return Encoded("array", data, {"dtype": array.dtype.str, "shape": list(array.shape), "order": order})
 
 
@@ -143,12 +144,16 @@ def _from_frame(frame: Any) -> Any:
     pa = _need_to_send("pyarrow", "df.to_dict('records')")
     if not frame.columns.is_unique:
         twice = frame.columns[frame.columns.duplicated()][0]
-        raise CannotEncode(f"has the column {twice!r:.60} more than once", "a table whose columns have names of their own")
+        raise CannotEncode(
+            f"has the column {twice!r:.60} more than once", "a table whose columns have names of their own"
+        )
     try:
         return _stream(pa.Table.from_pandas(frame))
     except (pa.ArrowException, ValueError, TypeError) as error:
         said = " ".join(str(error).split())[:200]
-        raise CannotEncode(f"has a column of mixed types ({said})", "one with a single type in it, as with df.astype(str),") from error
+        raise CannotEncode(
+            f"has a column of mixed types ({said})", "one with a single type in it, as with df.astype(str),"
+        ) from error
 
 
 def _decode_frame(fields: Mapping[str, Any], data: memoryview) -> Any:
@@ -246,7 +251,11 @@ def _need(name: str) -> Any:
     try:
         return __import__(name)
     except ImportError:
-        where = "in this image" if "codeact_inside" in sys.modules else "on the host; pip install 'codeact[tables]'"
+        where = (
+            "in this image"
+            if "codeact_inside" in sys.modules
+            else "on the host; pip install 'codeact[tables]'"
+        )
         raise BadTable(f"a table came that needs {name}, which is not {where}") from None
 
 

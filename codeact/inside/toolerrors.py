@@ -43,7 +43,7 @@ class ToolErrors(ExceptionGroup[Exception]):
 
     results: list[Any]
 
-    def derive(self, excs: Any) -> ToolErrors:
+    def derive(self, excs: Any) -> ToolErrors:  # type: ignore[override]
         made = ToolErrors(self.message, excs)
         made.results = self.results
         return made

@@ -13,7 +13,7 @@ import enum
 import math
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import date, datetime, time, timedelta, timezone, tzinfo
+from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
 from decimal import Decimal, InvalidOperation
 from pathlib import PurePath, PurePosixPath
 from typing import Any
@@ -26,6 +26,8 @@ TAG = "$"
 MAX_DEPTH = 64
 MAX_INLINE = 4096
 """Bytes of a `bytes` value that is written into the JSON."""
+MAX_TEXT = 256 * 1024
+"""Characters of a text that is written into the JSON."""
 MAX_DIGITS = 4000
 """Decimal digits of an integer that JSON readers take."""
 WORKSPACE = PurePosixPath("/workspace")
@@ -83,10 +85,14 @@ class _Encoder:
 
     def value(self, value: Any, where: _Where, depth: int) -> Any:
         kind = type(value)
+        if kind is str and len(value) > MAX_TEXT:
+            return {TAG: "text", "buffer": self._buffer(value.encode("utf-8", "surrogatepass"))}
         if kind in _TEXTS:
             return value
         if depth > MAX_DEPTH:
-            raise self._refused(where, f"is nested deeper than {MAX_DEPTH}, or holds itself", "a flatter value")
+            raise self._refused(
+                where, f"is nested deeper than {MAX_DEPTH}, or holds itself", "a flatter value"
+            )
         if kind is int:
             return _integer(value)
         if kind is float:
@@ -99,7 +105,8 @@ class _Encoder:
 
     def _items(self, items: Iterable[Any], where: _Where, depth: int) -> list[Any]:
         listed = items if isinstance(items, list) else list(items)
-        if set(map(type, listed)) <= _TEXTS:
+        kinds = set(map(type, listed))
+        if kinds <= _TEXTS and (str not in kinds or all(map(_is_short, listed))):
             return listed
         return [self.value(item, (where, index), depth + 1) for index, item in enumerate(listed)]
 
@@ -137,7 +144,9 @@ class _Encoder:
                 try:
                     return _tagged("path", self._path(value))
                 except ValueError as error:
-                    raise self._refused(where, str(error), "a path in /workspace, or the file's content") from None
+                    raise self._refused(
+                        where, str(error), "a path in /workspace, or the file's content"
+                    ) from None
         return self._library(value, where, depth)
 
     def _bytes(self, value: Buffer) -> Any:
@@ -184,6 +193,10 @@ class _Encoder:
         name = self._name or (str(steps.pop(0)) if steps else "the value")
         shown = "".join(f"[{_step(step)}]" for step in steps[:8]) + ("[...]" if len(steps) > 8 else "")
         return CannotCross(f"{name}{shown} {reason}; pass {instead} instead")
+
+
+def _is_short(value: Any) -> bool:
+    return type(value) is not str or len(value) <= MAX_TEXT
 
 
 def _step(step: Any) -> str:
@@ -278,7 +291,15 @@ class _Decoder:
             return {key: self.value(item, depth + 1) for key, item in made.items()}
         try:
             return self._tagged(made, depth)
-        except (TypeError, ValueError, KeyError, IndexError, OverflowError, InvalidOperation, binascii.Error) as error:
+        except (
+            TypeError,
+            ValueError,
+            KeyError,
+            IndexError,
+            OverflowError,
+            InvalidOperation,
+            binascii.Error,
+        ) as error:
             if isinstance(error, (BadValue, tables.BadTable)):
                 raise
             raise BadValue(f"what should be a {str(made[TAG])[:40]} is none: {error}") from error
@@ -309,7 +330,11 @@ class _Decoder:
             case "object":
                 return self._object(made, given, depth)
             case "bytes":
-                return bytes(self._buffer(made)) if "buffer" in made else base64.b64decode(given, validate=True)  # type: ignore[arg-type]
+                if "buffer" in made:
+                    return bytes(self._buffer(made))
+                return base64.b64decode(given, validate=True)  # type: ignore[arg-type]
+            case "text":
+                return str(self._buffer(made), "utf-8", "surrogatepass")
             case "path":
                 return self._path(_relative(given))
             case str() as name if name in _SIMPLE:
@@ -366,7 +391,7 @@ def _zone(made: Mapping[str, Any]) -> tzinfo | None:
     try:
         return ZoneInfo(name)
     except (ValueError, OSError, LookupError):  # a name of no zone, or one that this side has no data for
-        return timezone.utc if "offset" in made else None
+        return UTC if "offset" in made else None
 
 
 _SIMPLE: dict[str, Callable[[Mapping[str, Any]], Any]] = {

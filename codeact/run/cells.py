@@ -20,7 +20,7 @@ from codeact.run.meter import Meter
 from codeact.run.record import Record
 from codeact.run.restore import Restored, Restorer, words
 from codeact.run.setup import Setup
-from codeact.tools import modules
+from codeact.tools import stubs
 from codeact.tools.runner import ToolRunner
 from codeact.types import Code, Reading
 from sandbox import CellResult, Connection, Notice, Output, Rung, Sandbox, SandboxError
@@ -198,7 +198,7 @@ class Cells:
     def _set_up(self) -> None:
         """A kernel that died is followed by one that has what every kernel of the run has."""
         self._box.revive()
-        workspace.restore(self._box, self.loaded, modules.modules(self._setup.tools.tools))
+        workspace.restore(self._box, self.loaded, stubs.modules(self._setup.tools.tools))
 
     def _revived(self, done: Sequence[Past]) -> Generator[events.Event, None, tuple[Output, ...]]:
         """Sees to it that there is a kernel with the state that the cells of the run and of this turn left."""

@@ -22,8 +22,7 @@ from codeact.run.replay import Replay, compared
 from codeact.run.restore import not_as_it_was
 from codeact.run.resume import Standing
 from codeact.run.setup import Setup
-from codeact.tools import channel, modules
-from codeact.tools.channel import Channel
+from codeact.tools import crossing, prompt, stubs
 from codeact.tools.context import RunContext
 from codeact.tools.runner import ToolRunner
 from codeact.types import Artifact, Reading, Usage
@@ -62,7 +61,7 @@ class Run:
             recorded=recorded,
             first_call=1 + sum(isinstance(e, events.ToolCalled) for e in (standing.log if standing else ())),
             context=user,
-            encode=channel.encode,
+            encode=crossing.encode,
             left=self._meter.left,
         )
         self._meter.waited = lambda: self._tools.waited
@@ -74,7 +73,7 @@ class Run:
             functions={
                 "final_answer": self._answering.take,
                 "names": lambda payload: self._cells.take_names(payload),
-                **(Channel(self._tools).functions if setup.tools.tools else {}),
+                **({crossing.FUNCTION: crossing.function(self._tools.call)} if setup.tools.tools else {}),
             },
             backend=setup.backend,
             runtime=setup.runtime,
@@ -108,7 +107,7 @@ class Run:
         """Starts the sandbox, goes through the turns, and ends with `RunEnded`, however they end."""
         with self._box:
             self._cells.described = workspace.prepare(
-                self._box, list(self._data), modules.modules(self._setup.tools.tools)
+                self._box, list(self._data), stubs.modules(self._setup.tools.tools)
             )
             self._cells.loaded = manifest.loaded_lines(self._cells.described)
             self._record.open()
@@ -189,7 +188,7 @@ class Run:
             system=context.system_text(
                 workspace.described(setup.image, setup.packages),
                 workspace.network(setup.network),
-                modules.described(setup.tools.tools),
+                prompt.describe(setup.tools.tools),
             ),
             first=context.first_text(self._task or "", text, schema),
         )

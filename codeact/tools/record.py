@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from codeact.inside import values
 from codeact.tools.tool import Tool
 from sandbox.text import clean
 
@@ -28,13 +29,9 @@ def digest(tool: Tool, arguments: Mapping[str, Any]) -> str:
 
     Where some are secret it takes effort to try values against it.
     """
-    text = json.dumps(
-        [tool.path, arguments],
-        sort_keys=True,
-        ensure_ascii=True,
-        separators=(",", ":"),
-        default=lambda value: f"{type(value).__name__}:{value!r}",
-    ).encode()
+    made, buffers = values.encode(dict(arguments))
+    parts = [tool.path, made, [hashlib.sha256(buffer).hexdigest() for buffer in buffers]]
+    text = json.dumps(parts if buffers else parts[:2], sort_keys=True, separators=(",", ":")).encode()
     if tool.secret:
         return hashlib.scrypt(text, salt=tool.path.encode(), n=2**12, r=8, p=1, dklen=32).hex()
     return hashlib.sha256(text).hexdigest()
@@ -51,10 +48,23 @@ def recorded(tool: Tool | None, arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _short(value: Any) -> Any:
-    text = json.dumps(value, ensure_ascii=False, default=str)
+    try:
+        text = json.dumps(value, ensure_ascii=False, default=_told)
+    except (TypeError, ValueError):  # keys that JSON has not
+        text = json.dumps(_told(value), ensure_ascii=False)
     if len(text) <= MAX_ARGUMENT:
         return json.loads(text)
     return f"{text[:SHOWN_ARGUMENT]}... ({len(text):,} characters as JSON)"
+
+
+def _told(value: Any) -> str:
+    """A value that JSON has not: a table or an array by its shape, anything else as it says itself."""
+    shape = getattr(value, "shape", None)
+    if isinstance(shape, tuple) and shape:
+        return f"{type(value).__name__} {'×'.join(map(str, shape))}"
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return f"{len(value):,} bytes"
+    return str(value)
 
 
 def as_python(tool: Tool, arguments: Mapping[str, Any]) -> str:

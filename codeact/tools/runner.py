@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from codeact import events
 from codeact.errors import ArgumentError, CallCancelled, CallRefused, ToolError, ToolTimeout, UnknownTool
-from codeact.tools import execution, policy, record
+from codeact.tools import crossing, execution, policy, record
 from codeact.tools.approval import Approval, CallRequest, Decision, Line, Permit, decision
 from codeact.tools.context import CURRENT, RunContext, ToolContext
 from codeact.tools.execution import Raised, Waiting, Workers
@@ -391,7 +391,7 @@ class ToolRunner:
                     break
                 encoded = self._encode(item)
                 if len(kept) < MAX_STREAMED:
-                    kept.append(encoded)
+                    kept.append(crossing.recorded(encoded))
                 yield encoded
         except GeneratorExit:
             self._close(call, stream)
@@ -414,7 +414,7 @@ class ToolRunner:
         with self._lock:
             self._under_way.pop(call.id, None)
         if "value" in how:
-            how["value"] = call.scrub.value(how["value"])
+            how["value"] = call.scrub.value(crossing.recorded(how["value"]))
         self._emit(
             events.ToolReturned(
                 call=call.id,

@@ -7,7 +7,7 @@ import inspect
 import io
 import math
 import tokenize
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from codeact.tools.schemas import Schemas
@@ -22,7 +22,23 @@ Each call runs on the host. `await tool.aio(...)` is its twin for coroutines; `t
 makes many calls at once and returns the results in order.
 """
 BUILTIN = frozenset(
-    "bool bytes complex dict float frozenset int list object set str tuple None True False".split()
+    [
+        "bool",
+        "bytes",
+        "complex",
+        "dict",
+        "float",
+        "frozenset",
+        "int",
+        "list",
+        "object",
+        "set",
+        "str",
+        "tuple",
+        "None",
+        "True",
+        "False",
+    ]
 )
 IMPORTS: Mapping[str, str] = {
     **dict.fromkeys(("Any", "Literal", "Iterator"), "typing"),
@@ -54,7 +70,9 @@ def _type(node: ast.expr, renamed: Mapping[str, str], depth: int) -> ast.expr:
             return ast.Name(name)
         case ast.Constant(value=None):
             return node
-        case ast.Attribute(value=ast.Name(id=name), attr=attribute) if name in LIBRARIES and attribute[:1].isalpha():
+        case ast.Attribute(value=ast.Name(id=name), attr=attribute) if (
+            name in LIBRARIES and attribute[:1].isalpha()
+        ):
             return ast.Attribute(ast.Name(name), attribute)
         case ast.Subscript(value=ast.Name(id="Literal"), slice=inner):
             values = inner.elts if isinstance(inner, ast.Tuple) else [inner]
@@ -117,7 +135,7 @@ def imports(body: str) -> list[str]:
     by_module: dict[str, list[str]] = {}
     for name in sorted(used & set(IMPORTS)):
         by_module.setdefault(IMPORTS[name], []).append(name)
-    return [f"from {module} import {', '.join(names)}" for module, names in sorted(by_module.items())]
+    return [from_import(module, names) for module, names in sorted(by_module.items())]
 
 
 def _annotations(node: ast.AST) -> Iterator[ast.expr]:
@@ -126,6 +144,20 @@ def _annotations(node: ast.AST) -> Iterator[ast.expr]:
             yield hint
         case ast.arg(annotation=hint) | ast.AnnAssign(annotation=hint) if hint is not None:
             yield hint
+
+
+def from_import(module: str, names: Sequence[str]) -> str:
+    line = f"from {module} import {', '.join(names)}"
+    if len(line) <= MAX_LINE:
+        return line
+    return "\n".join([f"from {module} import (", *(f"    {name}," for name in names), ")"])
+
+
+def call(function: str, given: Sequence[str]) -> str:
+    line = f"{function}({', '.join(given)})"
+    if len(line) <= MAX_LINE - 4:
+        return line
+    return "\n".join([f"{function}(", *(f"    {each}," for each in given), ")"])
 
 
 def cleaned(text: str, limit: int) -> str:
@@ -159,7 +191,8 @@ def definition(name: str, text: str) -> str:
 
 def _parameters(text: str) -> list[str]:
     """The parameters of a signature, and what follows the bracket that closes them."""
-    depth, start, found = 0, 0, []
+    depth, start = 0, 0
+    found: list[str] = []
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         at, end = token.start[1], token.end[1]
         if token.type != tokenize.OP:

@@ -20,7 +20,16 @@ from codeact.tools.tool import Parameter, Tool, signature
 
 ROOT = "tools"
 RUNTIME = "codeact_inside"
-ERRORS = ("ArgumentError", "CallCancelled", "CallRefused", "TooLarge", "ToolError", "ToolErrors", "ToolTimeout", "UnknownTool")
+ERRORS = (
+    "ArgumentError",
+    "CallCancelled",
+    "CallRefused",
+    "TooLarge",
+    "ToolError",
+    "ToolErrors",
+    "ToolTimeout",
+    "UnknownTool",
+)
 DISCOVERY = ("list", "search")
 MAX_DOC = 4000
 MAX_FIELD_DOC = 200
@@ -38,7 +47,9 @@ def modules(tools: Sequence[Tool]) -> dict[str, str]:
     files = {}
     for namespace, members in by_namespace.items():
         inner = sorted(name for name in by_namespace if name and name.rpartition(".")[0] == namespace)
-        files[_path(namespace, package=bool(inner) or not namespace)] = _module(namespace, members, by_namespace)
+        files[_path(namespace, package=bool(inner) or not namespace)] = _module(
+            namespace, members, by_namespace
+        )
     return {f"{ROOT}/errors.py": _errors_module(), **files}
 
 
@@ -62,7 +73,9 @@ def _check_names(by_namespace: Mapping[str, list[Tool]]) -> None:
             if identifier(tool.name) != tool.name:
                 raise ToolSourceError(f"the tool {tool.name!r:.80} has no Python name; give it another")
             if tool.name in seen:
-                raise ToolSourceError(f"there are two tools called {tool.path}; give one another name or namespace")
+                raise ToolSourceError(
+                    f"there are two tools called {tool.path}; give one another name or namespace"
+                )
             if tool.path in by_namespace:
                 raise ToolSourceError(f"{tool.path} is both a tool and a namespace; give one another name")
             seen.add(tool.name)
@@ -91,7 +104,11 @@ def _types(members: Sequence[Tool], taken: set[str]) -> list[tuple[str, str, Map
     for tool in members:
         for given, schema in tool.types.items():
             fields = schema.get("properties")
-            if not isinstance(fields, Mapping) or not fields or (given, schema) in [(g, s) for g, _, s in found]:
+            if (
+                not isinstance(fields, Mapping)
+                or not fields
+                or (given, schema) in [(g, s) for g, _, s in found]
+            ):
                 continue
             name = class_name(given, names)
             names.add(name)
@@ -126,7 +143,7 @@ def _head(namespace: str, names: _Names, body: str, by_namespace: Mapping[str, S
     about = f"Tools of {namespace}: each call runs on the host." if namespace else stub_text.ROOT_TEXT
     lines = [f'"""{about}"""', "", "from __future__ import annotations", ""]
     imports = stub_text.imports(body)
-    lines += imports + [""] if imports else []
+    lines += [*imports, ""] if imports else []
     aliased = "" if names.runtime == "calling" else f" as {names.runtime}"
     if body:
         lines.append(f"from {RUNTIME} import calling{aliased}")
@@ -136,8 +153,7 @@ def _head(namespace: str, names: _Names, body: str, by_namespace: Mapping[str, S
         kept = [name for name in DISCOVERY if name not in names.tools and name not in by_namespace]
         lines += [f"from {RUNTIME}.finding import {', '.join(kept)}"] if kept else []
         shown = [name for name in ERRORS if name not in names.tools]
-        lines.append(f"from {RUNTIME}.toolerrors import {', '.join(shown)}")
-        lines += ["", f"NAMESPACES = {tuple(sorted(name for name in by_namespace if name))!r}"]
+        lines.append(stub_text.from_import(f"{RUNTIME}.toolerrors", shown))
     elif names.errors:
         lines.append(f"from {RUNTIME}.toolerrors import ToolError")
     return "\n".join(lines).rstrip()
@@ -148,7 +164,10 @@ def _type(given: str, name: str, schema: Mapping[str, Any], names: _Names) -> st
     types = {each: inner for each, _, inner in names.types}
     lines = [f"class {name}(Record):"]
     described = schema.get("description")
-    doc = stub_text.cleaned(described if isinstance(described, str) else "", MAX_FIELD_DOC) or f"Fields of a {name}."
+    doc = (
+        stub_text.cleaned(described if isinstance(described, str) else "", MAX_FIELD_DOC)
+        or f"Fields of a {name}."
+    )
     lines.append(textwrap.indent(stub_text.docstring(doc), "    "))
     lines.append("")
     required = schema.get("required")
@@ -163,7 +182,9 @@ def _type(given: str, name: str, schema: Mapping[str, Any], names: _Names) -> st
 
 def _error(name: str, members: Sequence[Tool]) -> str:
     raised = ", ".join(tool.name for tool in members if name in tool.errors)
-    return f"class {name}(ToolError):\n" + textwrap.indent(stub_text.docstring(f"Raised by {raised}."), "    ")
+    return f"class {name}(ToolError):\n" + textwrap.indent(
+        stub_text.docstring(f"Raised by {raised}."), "    "
+    )
 
 
 def _stub(tool: Tool, names: _Names) -> str:
@@ -171,13 +192,13 @@ def _stub(tool: Tool, names: _Names) -> str:
     parameters = [_parameter(each, renamed) for each in tool.parameters]
     returns = stub_text.annotation(tool.returns, renamed) if tool.returns else ""
     kind, action = ("streaming_tool", "stream") if tool.streams else ("tool", "call")
-    given = ", ".join([repr(tool.path), *(f"{each.name}={each.name}" for each in tool.parameters)])
+    given = [repr(tool.path), *(f"{each.name}={each.name}" for each in tool.parameters)]
     doc = textwrap.indent(stub_text.docstring(_documentation(tool)), "    ")
     lines = [
         f"@{names.runtime}.{kind}",
         stub_text.definition(tool.name, signature(tool.name, parameters, returns)),
         doc,
-        f"    return {names.runtime}.{action}({given})",
+        textwrap.indent(stub_text.call(f"return {names.runtime}.{action}", given), "    "),
     ]
     return "\n".join(lines)
 
@@ -218,8 +239,6 @@ def _check(source: str, namespace: str) -> None:
         match node:
             case ast.Expr(value=ast.Constant(value=str())) | ast.ImportFrom():
                 continue
-            case ast.Assign(targets=[ast.Name(id="NAMESPACES")], value=ast.Tuple()):
-                continue
             case ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef():
                 continue
         raise AssertionError(f"a stub holds {ast.dump(node)[:200]}")
@@ -227,6 +246,6 @@ def _check(source: str, namespace: str) -> None:
 
 def _errors_module() -> str:
     """`tools/errors.py`, for `from tools.errors import CallRefused`."""
-    return f'"""What calls of tools can raise."""\n\nfrom {RUNTIME}.toolerrors import {", ".join(ERRORS)}\n'
-
-
+    return (
+        f'"""What calls of tools can raise."""\n\n{stub_text.from_import(f"{RUNTIME}.toolerrors", ERRORS)}\n'
+    )

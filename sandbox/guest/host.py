@@ -98,7 +98,7 @@ class _Connection:
     def __init__(self) -> None:
         self._link = socket.socket(socket.AF_UNIX)
         self._link.connect(SOCKET)
-        self._reader: BufferedReader = self._link.makefile("rb", 64 * 1024)
+        self._reader = BufferedReader(socket.SocketIO(self._link, "r"), 64 * 1024)
         self._handle: Handle | None = None
 
     def __enter__(self) -> None:

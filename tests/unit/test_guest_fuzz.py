@@ -76,7 +76,7 @@ def test_callers_are_dropped_or_answered_and_others_go_on(pieces: list[bytes], r
     def send(header: dict[str, Any], body: bytes = b"") -> None:
         sent.append((header, body))
 
-    callers = Callers(loop, send)
+    callers = Callers(loop, send, lambda: 0)
     if running:
         callers.begin(1)
     hostile, theirs = socket.socketpair()
@@ -86,26 +86,27 @@ def test_callers_are_dropped_or_answered_and_others_go_on(pieces: list[bytes], r
         callers.meet(theirs)
         callers.meet(ours)
         say(loop, hostile, pieces)
-        for pipe in callers._pipes:
-            assert len(pipe._decoder._buffer) <= MAX_HEADER + frames.MAX_CALL + READ
+        for caller in callers._callers:
+            assert len(caller.pipe._decoder._buffer) <= MAX_HEADER + frames.CALL_CHUNK + READ
         assert len(callers._calls) <= MAX_IN_FLIGHT
         for header, _ in sent:
-            assert header["op"] == "call"
-            assert isinstance(header["name"], str)
-            assert len(header["name"]) <= 200
+            assert header["op"] in ("call", "part", "more", "cancel")
+            assert 0 < header["call"] <= callers._last
+            if header["op"] == "call":
+                assert isinstance(header["name"], str)
+                assert len(header["name"]) <= 200
         mine = callers._last
-        say(loop, honest, [frame({"name": "echo"}, b"1")])
+        say(loop, honest, [frame({"op": "call", "name": "echo", "json": 1}, b"1")])
         if running:
             assert sent[-1][0]["name"] == "echo"
-            callers.answer(mine + 1, {"ok": True, "kind": ""}, b"1")
-            callers.answer(
-                mine + 1, {"ok": True, "kind": ""}, b"2"
-            )  # replayed by the host: nobody waits for it
+            answer = {"op": "return", "call": mine + 1, "ok": True, "json": 1}
+            callers.answer(answer, b"1")
+            callers.answer(answer, b"2")  # replayed by the host: nobody waits for it
         assert [body for _, body in heard(honest)] == [b"1" if running else b'"no cell is running"']
         callers.end()
-        for pipe in list(callers._pipes):
-            callers._lose(pipe)
-        assert callers._pipes == set()
+        for caller in list(callers._callers):
+            callers._lose(caller)
+        assert callers._callers == set()
     assert open_descriptors() == before - 4
 
 

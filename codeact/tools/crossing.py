@@ -1,0 +1,86 @@
+"""Calls of tools as they come out of a sandbox, and results as they go in: values on this side, JSON and buffers between."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import PurePath
+from typing import Any
+
+from codeact.errors import ToolError
+from codeact.inside import values
+from sandbox.errors import HostCallRefused
+from sandbox.hostcalls import Answer, HostCall, WithCall
+
+FUNCTION = "tool"
+MAX_RECORDED = 8 * 1024 * 1024
+"""Bytes of buffers that a record of a result keeps."""
+
+Call = Callable[[str, Mapping[str, Any]], Any]
+"""Answers a call of a tool by its path and arguments: with what `encode` made, or an iterator of such."""
+
+
+def encode(value: Any) -> Any:
+    """A result as what crosses: a JSON value, or an Answer where there are buffers. Raises ToolError for what cannot."""
+    try:
+        made, buffers = values.encode(value, "the result of the tool", path=_named)
+    except values.CannotCross as error:
+        raise ToolError(str(error)) from None
+    return Answer(made, buffers) if buffers else made
+
+
+def _named(path: PurePath) -> str:
+    """A path of the host is told by its name alone, below the workspace."""
+    if path.is_absolute():
+        raise ValueError(f"is a path of the host ({path.name})")
+    return path.as_posix()
+
+
+def function(call: Call) -> WithCall:
+    """The host's function through which code in a sandbox calls tools."""
+
+    def answer(asked: HostCall) -> Answer | Iterator[Answer]:
+        path, arguments = _read(asked)
+        result = call(path, arguments)
+        return map(_answer, result) if isinstance(result, Iterator) else _answer(result)
+
+    return WithCall(answer)
+
+
+def _read(asked: HostCall) -> tuple[str, dict[str, Any]]:
+    match asked.value:
+        case {"tool": str(path), "arguments": dict(arguments)}:
+            try:
+                return path, {name: values.decode(made, asked.buffers) for name, made in arguments.items()}
+            except values.BadValue as error:
+                raise HostCallRefused(f"{path[:200]}(): {error}", name="ArgumentError") from None
+    raise HostCallRefused("a call is {'tool': ..., 'arguments': {...}}", name="ArgumentError")
+
+
+def recorded(result: Any) -> Any:
+    """What `encode` made as a JSON value for a record; buffers that are too large for one are told by their size."""
+    if not isinstance(result, Answer):
+        return result
+    size = sum(memoryview(buffer).nbytes for buffer in result.buffers)
+    if size > MAX_RECORDED:
+        return {values.TAG: "unrecorded", "v": f"{size:,} bytes"}
+    kept = [base64.b64encode(buffer).decode() for buffer in result.buffers]
+    return {values.TAG: "answer", "v": result.value, "buffers": kept}
+
+
+def _answer(made: Any) -> Answer:
+    """What crosses, from what `encode` made or a record kept."""
+    match made:
+        case Answer():
+            return made
+        case {"$": "answer", "v": value, "buffers": list(buffers)}:
+            try:
+                return Answer(value, [base64.b64decode(buffer) for buffer in buffers])
+            except (TypeError, binascii.Error):
+                raise ToolError("the record of this call's result is damaged") from None
+        case {"$": "unrecorded", "v": size}:
+            raise ToolError(
+                f"this call was made before the run was cut off, and its result ({size}) was too large for the record"
+            )
+    return Answer(made)
