@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import threading
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -66,7 +67,7 @@ class Approval:
 
 
 def approval(given: Approval | Mode | Ask) -> Approval:
-    """What `Agent(approve=...)` takes. Raises ToolError."""
+    """What `Agent(approve=...)` takes; a function that may ask a person is called for one call at a time. Raises ToolError."""
     if isinstance(given, Approval):
         return given
     if isinstance(given, str):
@@ -75,7 +76,7 @@ def approval(given: Approval | Mode | Ask) -> Approval:
         return Approval(given)
     if not callable(given):
         raise ToolError(f"approve is a {type(given).__name__}; give {', '.join(MODES)}, or a function")
-    return Approval("writes", given)
+    return Approval("writes", given, one_at_a_time=not inspect.iscoroutinefunction(given))
 
 
 def decision(answer: object) -> Decision:

@@ -8,7 +8,7 @@ import inspect
 import itertools
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -25,6 +25,8 @@ from sandbox.errors import HostCallRefused
 from sandbox.text import clean, clean_error
 
 MAX_NAME = 200
+SETTLE_SECONDS = 1.0
+"""For calls to be recorded as cancelled, when their cell has ended."""
 MAX_STREAMED = 10_000
 """Items of a stream that the record keeps."""
 
@@ -69,6 +71,7 @@ class _Call:
     attempts: int = 0
     seconds: float = 0.0
     waited: float = 0.0
+    stream: Generator[Any, Any, Any] | None = None
 
 
 class ToolRunner:
@@ -97,6 +100,8 @@ class ToolRunner:
         self._line = Line()
         self._always: set[str] = set()
         self._lock = threading.Lock()
+        self._quiet = threading.Condition(self._lock)
+        self._answering = 0
         self._cell: int | None = None
         self._under_way: dict[str, _Call] = {}
         self._waited = 0.0
@@ -109,17 +114,37 @@ class ToolRunner:
             self._cell = cell
 
     def end(self) -> None:
-        """The cell is over, or interrupted: what is under way is cancelled, and no call is taken until the next begins."""
+        """The cell is over: what is under way is cancelled and recorded, and no call is taken until the next begins."""
+        self._cancel(self._cell)
         with self._lock:
+            self._quiet.wait_for(lambda: not self._answering, SETTLE_SECONDS)
+            streams = [call for call in self._under_way.values() if call.stream is not None]
+        for call in streams:
+            self._drop(call)
+
+    def interrupt(self) -> None:
+        """Cancels the calls of the cell that runs now. Takes no lock: signal handlers may call it."""
+        if self._tools:
+            execution.loop().call_soon_threadsafe(self._cancel, self._cell)
+
+    def _cancel(self, cell: int | None) -> None:
+        with self._lock:
+            if cell is None or cell != self._cell:  # the next has begun meanwhile
+                return
             self._cell = None
             calls = list(self._under_way.values())
         for call in calls:
             call.waiting.cancel()
 
-    def interrupt(self) -> None:
-        """As `end`, without a lock of the caller's thread: for signal handlers."""
-        if self._tools:
-            execution.loop().call_soon_threadsafe(self.end)
+    def _drop(self, call: _Call) -> None:
+        """Ends a stream that nobody reads to its end."""
+        assert call.stream is not None
+        try:
+            call.stream.close()
+        except ValueError:
+            return  # it is being read: who does is told that it was cancelled
+        if call.id in self._under_way:  # it was never read
+            self._failed(call, CallCancelled("the cell ended before the stream was read"))
 
     def close(self) -> None:
         self.end()
@@ -137,6 +162,22 @@ class ToolRunner:
 
         Raises HostCallRefused, whose name is the class of the error for the code in the sandbox.
         """
+        with self._lock:
+            self._answering += 1
+        try:
+            return self._answer(path, arguments)
+        except HostCallRefused:
+            raise
+        except Exception as error:
+            raise HostCallRefused(
+                f"the call could not be made or recorded ({type(error).__name__})", name="ToolError"
+            ) from error
+        finally:
+            with self._quiet:
+                self._answering -= 1
+                self._quiet.notify_all()
+
+    def _answer(self, path: str, arguments: Mapping[str, Any]) -> Any:
         tool = self._tools.get(path)
         if tool is None:
             raise _refused(self._unknown(path))
@@ -148,7 +189,8 @@ class ToolRunner:
             result = self._execute(call)
         except Exception as error:  # noqa: BLE001 - whatever it is, it is the call's result
             raise self._failed(call, error) from None
-        if inspect.isgenerator(result):
+        if isinstance(result, Generator):
+            call.stream = result
             return result
         self._returned(call, value=result)
         return result
@@ -228,7 +270,12 @@ class ToolRunner:
     def _permit(self, call: _Call) -> None:
         if self._setup.permit is None:
             return
-        reason = self._setup.permit(self._request(call), self._context)
+        try:
+            reason = self._setup.permit(self._request(call), self._context)
+        except Exception as error:
+            raise CallRefused(
+                f"{call.tool.path} is not permitted: the permission check failed ({type(error).__name__})"
+            ) from error
         if reason is not None:
             raise CallRefused(f"{call.tool.path} is not permitted: {reason}")
 
@@ -264,8 +311,12 @@ class ToolRunner:
         began = time.monotonic()
         try:
             said = self._ask(call)
-        except BaseException as error:
-            self._given(call, Decision(False, f"nobody answered: {_words(error)}"))
+        except Exception as error:
+            failed = isinstance(error, Raised)
+            why = f"the approval function failed ({_kind(error)})" if failed else _words(error)
+            self._given(call, Decision(False, why))
+            if failed:
+                raise CallRefused(f"{tool.path} was refused: {why}") from error
             raise
         finally:
             call.waited = time.monotonic() - began
@@ -433,6 +484,10 @@ class ToolRunner:
         message = call.scrub.message(_words(error))
         self._returned(call, error={"class": name, "message": message})
         return HostCallRefused(message, name=name)
+
+
+def _kind(error: BaseException) -> str:
+    return type(error.error if isinstance(error, Raised) else error).__name__
 
 
 def _words(error: BaseException) -> str:

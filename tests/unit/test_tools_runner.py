@@ -15,7 +15,7 @@ import pytest
 
 from codeact import events
 from codeact.errors import ArgumentError, CallRefused
-from codeact.tools import policy, runner
+from codeact.tools import execution, policy, runner
 from codeact.tools.approval import Approval, CallRequest, Decision
 from codeact.tools.context import RunContext, ToolContext, current_call
 from codeact.tools.functions import from_function, tool
@@ -188,6 +188,74 @@ def test_items_stream_and_are_recorded() -> None:
         (True, [0]),
         (False, None),
     ]
+
+
+def test_a_stream_ends_with_its_cell() -> None:
+    closed = threading.Event()
+
+    def endless() -> Iterator[int]:
+        try:
+            while True:
+                yield 1
+        finally:
+            closed.set()
+
+    bench = Bench(endless)
+    begun, untouched = bench.call("endless"), bench.call("endless")
+    assert next(begun) == 1
+    bench.runner.end()
+    assert closed.wait(5)
+    assert list(begun) == list(untouched) == []
+    assert [(event.call, event.ok) for event in bench.of(events.ToolReturned)] == [
+        ("c1", True),
+        ("c2", False),
+    ]
+
+
+def test_an_interrupt_never_hits_the_next_cell() -> None:
+    held = threading.Event()
+    bench = Bench(double)
+    execution.loop().call_soon_threadsafe(held.wait, 5)  # the interrupt comes late
+    bench.runner.interrupt()
+    bench.runner.end()
+    bench.runner.begin(2)
+    held.set()
+    done = threading.Event()
+    execution.loop().call_soon_threadsafe(done.set)
+    assert done.wait(5)
+    assert bench.call("double", n=2) == 4
+
+
+def test_a_record_that_fails_fails_the_call_without_a_path() -> None:
+    made: list[int] = []
+
+    def pay(n: int) -> None:
+        made.append(n)
+
+    def full(event: events.Event) -> None:
+        raise OSError("/home/ann/runs: no space left")
+
+    calls = ToolRunner(runner.Setup((from_function(pay),), Approval("never")), run="r", emit=full)
+    calls.begin(1)
+    with pytest.raises(HostCallRefused) as raised:
+        calls.call("pay", {"n": 1})
+    assert (raised.value.name, str(raised.value)) == (
+        "ToolError",
+        "the call could not be made or recorded (OSError)",
+    )
+    assert made == []
+
+
+@pytest.mark.parametrize("which", ["permit", "approval"])
+def test_a_check_or_an_approval_that_fails_refuses(which: str) -> None:
+    def fail(*_: Any) -> bool:
+        raise LookupError("/home/ann: no such user")
+
+    how = {"permit": fail} if which == "permit" else {"approval": Approval("always", fail)}
+    kind, message = Bench(double, **how).fails("double", n=1)
+    assert kind == "CallRefused"
+    assert message.endswith("failed (LookupError)")
+    assert "ann" not in message
 
 
 # -- time, cancellation, retries ---------------------------------------------------------------------------------
