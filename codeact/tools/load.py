@@ -98,12 +98,12 @@ def _from_file(path: Path) -> ModuleType:
             f"{path} is not there: --tools takes a Python file or module, as in shop.py or shop.py:order_status"
         )
     full = path.resolve()
-    name = full.stem
-    known = sys.modules.get(name)
-    if known is not None and getattr(known, "__file__", None) == str(full):
-        return known
-    if known is not None or not name.isidentifier() or importlib.util.find_spec(name) is not None:
-        name = f"codeact_tools_{full.stem}"
+    name, other = full.stem, f"codeact_tools_{full.stem}"
+    for known in map(sys.modules.get, (name, other)):
+        if known is not None and getattr(known, "__file__", None) == str(full):
+            return known
+    if name in sys.modules or not name.isidentifier() or importlib.util.find_spec(name) is not None:
+        name = other
     spec = importlib.util.spec_from_file_location(name, full)
     assert spec is not None
     assert spec.loader is not None

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
+import threading
 from contextlib import closing
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from codeact import events
 from codeact.agent import Agent
 from codeact.models import ScriptedModel
 from tests.command import ROOT
@@ -46,3 +52,61 @@ def test_a_database_behind_a_reading_tool(tmp_path: Path, monkeypatch: pytest.Mo
     assert "ran" not in said
     assert path.read_bytes() == before
     assert not Path("/tmp/x.db").exists()
+
+
+class Weather(BaseHTTPRequestHandler):
+    """Answers when eight have asked: whoever asks one after the other waits for ever. The first answer is a failure."""
+
+    together = threading.Barrier(8)
+    failed = threading.Event()
+
+    def do_GET(self) -> None:
+        city = parse_qs(urlsplit(self.path).query)["city"][0]
+        status, body = 200, {"celsius": len(city)}
+        if self.headers["Authorization"] != "Bearer key-of-the-host":
+            status, body = 401, {}
+        elif city == "Atlantis":
+            status, body = 404, {}
+        elif city == "Oslo" and not self.failed.is_set():
+            self.failed.set()
+            status, body = 503, {}
+        else:
+            self.together.wait(20)
+        content = json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+def test_a_slow_api_asked_for_many_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Weather)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    monkeypatch.setenv("WEATHER_URL", f"http://127.0.0.1:{server.server_port}")
+    monkeypatch.setenv("WEATHER_KEY", "key-of-the-host")
+    cities = ["Oslo", "Lima", "Rome", "Bern", "Riga", "Quito", "Cairo", "Tunis"]
+    code = (
+        f"from tools import temperature\ncities = {cities}\n"
+        "found = temperature.map(cities, concurrency=8)\n"
+        "try: temperature('Atlantis')\nexcept LookupError as error: missing = str(error)\n"
+        "final_answer([list(found), missing])"
+    )
+    agent = Agent(
+        ScriptedModel([block(code)]),
+        image="minimal",
+        runs=tmp_path / "runs",
+        tools=str(ROOT / "examples" / "weather.py"),
+    )
+    try:
+        result = agent.run("How warm is it?")
+    finally:
+        server.shutdown()
+        server.server_close()
+    assert result.answer == [[len(city) for city in cities], "no weather is known of Atlantis"]
+    attempts = {event.attempts for event in result.events if isinstance(event, events.ToolReturned)}
+    assert attempts == {1, 2}
+    journal = (tmp_path / "runs" / result.run / "run.jsonl").read_text()
+    assert "key-of-the-host" not in journal

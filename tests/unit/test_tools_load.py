@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -72,7 +72,12 @@ def test_specs(folder: Path, spec: str, paths: list[str]) -> None:
     assert [each.path for each in load(spec)] == paths
 
 
-def test_the_same_file_twice_is_one_module(folder: Path) -> None:
+@pytest.mark.parametrize("shadowed", [False, True])
+def test_the_same_file_twice_is_one_module(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, shadowed: bool
+) -> None:
+    if shadowed:  # another module of that name can be imported
+        monkeypatch.setitem(sys.modules, "shop", ModuleType("shop"))
     first, second = load("shop.py:order_status"), load(f"{folder}/shop.py:order_status")
     assert first[0].call(order_id="a") == second[0].call(order_id="a")
 
