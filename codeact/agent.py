@@ -44,7 +44,7 @@ class Agent:
     the code is contained by something weaker than an engine. `tools` is what code in the sandbox may call on the host, as `codeact.tools.load.tools_from` takes it, but for those whose path or
     namespace is in `tools_off`. `approve` says which calls are asked about (`never`, `writes`, `always`), or is the function that is
     asked before a call that writes; `permit` is asked before each, with `context`: who the runs are for. When a kernel dies, `on_death` says whether its state is made again (`restore`), the
-    next one starts without it (`fresh`), or the run ends (`stop`). Artifacts are copied to `out`, or stay in the run's folder below `runs`.
+    next one starts without it (`fresh`), or the run ends (`stop`). `started_with` is recorded among the run's settings, for whoever resumes it: no secrets. Artifacts are copied to `out`, or stay in the run's folder below `runs`.
     """
 
     def __init__(
@@ -66,6 +66,7 @@ class Agent:
         permit: Permit | None = None,
         context: RunContext | None = None,
         on_death: OnDeath = "restore",
+        started_with: Mapping[str, Any] | None = None,
         on_progress: Callable[[str], None] = lambda line: None,
         out: Path | None = None,
         runs: Path | None = None,
@@ -84,6 +85,7 @@ class Agent:
             packages=tuple(packages),
             tools=_tools(tools, tools_off, approval.approval(approve), permit),
             on_death=on_death,
+            started_with=dict(started_with or {}),
             on_progress=on_progress,
             out=out,
             runs=runs or runs_dir(),
@@ -193,10 +195,10 @@ class Agent:
             with self._lock:
                 self._active.remove(run)
 
-    def interrupt(self) -> None:
-        """Interrupts the turn of each run that is under way; called once more, ends the runs. Safe in signal handlers."""
+    def interrupt(self, end: str = "") -> None:
+        """Interrupts the turn of each run that is under way; called once more, or with `end`, which says why, ends the runs. Safe in signal handlers."""
         for run in list(self._active):
-            run.interrupt()
+            run.interrupt(end)
 
     def _turns(self, run: Run) -> Iterator[events.Event]:
         unreadable = 0

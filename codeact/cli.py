@@ -29,6 +29,7 @@ from codeact.commands.invocation import (
     put,
 )
 from codeact.commands.model import model
+from codeact.commands.resume import replay, resume
 from codeact.commands.runs import runs, show
 from codeact.commands.solve import solve
 from codeact.config import YES, flag, variable
@@ -44,7 +45,7 @@ def cli() -> None:
     """
 
 
-for command in (solve, image, model, doctor, gc, runs, show, export):
+for command in (solve, image, model, doctor, gc, resume, runs, show, export, replay):
     cli.add_command(command)
 
 
@@ -55,7 +56,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _prepare_streams()
     _prepare_signals()
     invocation = Invocation(
-        json=words[:1] == ["solve"] and _switched_on("json", words), debug=_switched_on("debug", given)
+        json=words[:1] in (["solve"], ["resume"]) and _switched_on("json", words),
+        debug=_switched_on("debug", given),
     )
     try:
         code = cli.main(words, prog_name="codeact", standalone_mode=False, obj=invocation)

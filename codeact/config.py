@@ -81,6 +81,13 @@ def _limit(name: str) -> Callable[[str], str]:
     return parse
 
 
+def _disk(text: str) -> str:
+    from sandbox.types import parse_size
+
+    parse_size(text)
+    return text
+
+
 def _hosts(text: str) -> str:
     from sandbox.network import Network
 
@@ -215,6 +222,19 @@ class Settings:
         ),
     )
     yes: bool = field(default=False, metadata=_about(SWITCH, "answer each question with yes"))
+    on_death: str = field(
+        default="restore",
+        metadata=_about(
+            _choice("restore", "fresh", "stop"),
+            "when the kernel dies: make its state again, go on without it, or end the run",
+        ),
+    )
+    runs_size: str = field(
+        default="5g",
+        metadata=_about(
+            Kind("SIZE", (int, str), _disk), "disk space of all runs, beyond which the oldest are removed"
+        ),
+    )
     runtime: str | None = field(default=None, metadata=_about(_NAME, "the engine's runtime, such as runsc"))
     quiet: bool = field(default=False, metadata=_about(SWITCH, "nothing on standard error but errors"))
     json: bool = field(default=False, metadata=_about(SWITCH, "print one JSON object in place of the answer"))
@@ -235,9 +255,13 @@ def variable(name: str) -> str:
 
 
 def load(
-    flags: Mapping[str, Any], environ: Mapping[str, str] = os.environ, folder: Path | None = None
+    flags: Mapping[str, Any],
+    environ: Mapping[str, str] = os.environ,
+    folder: Path | None = None,
+    recorded: Mapping[str, Any] | None = None,
 ) -> Settings:
-    """Settings from `flags` (by field name; None where not given), `environ` and `folder`'s codeact.toml.
+    """Settings from `flags` (by field name; None where not given), `environ` and `folder`'s codeact.toml. `recorded` are
+    those of a run that is carried on: only a flag beats them.
 
     Raises UsageError that names the flag, the variable, or the file and the key.
     """
@@ -245,6 +269,7 @@ def load(
     for name, kind in KINDS.items():
         if text := environ.get(variable(name)):
             values[name] = _parsed(kind, variable(name), _separated(name, text))
+    values |= {name: value for name, value in (recorded or {}).items() if name in KINDS}
     for name, given in flags.items():
         if isinstance(given, bool):
             values[name] = given

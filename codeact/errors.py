@@ -2,6 +2,7 @@
 
 CodeActError                one line: the thing, the reason, the mend
 ├── UsageError              bad input: a flag, a file, a task                 exit code 2
+├── JournalError            a run that cannot be recorded any more
 ├── ModelError              no model, or one that does not answer             exit code 5
 │   ├── ModelNotFound       unknown name, missing extra, missing weights
 │   ├── ModelAuthError      the key was refused
@@ -34,6 +35,10 @@ class CodeActError(Exception):
 
 
 class UsageError(CodeActError):
+    pass
+
+
+class JournalError(CodeActError):
     pass
 
 

@@ -23,7 +23,7 @@ from typing import Any
 
 from codeact import events, schema
 from codeact.blobs import PICTURES, Blobs
-from codeact.errors import UsageError
+from codeact.errors import JournalError, UsageError
 from sandbox.types import Image
 
 FILE = "run.jsonl"
@@ -69,7 +69,7 @@ class Journal:
     def append(self, event: events.Event, *, sync: bool = False) -> None:
         """Writes one event; with `sync` it is on the disk and not only with the kernel when this returns.
 
-        Raises UsageError when the disk does not take it; of the event, nothing is left then.
+        Raises JournalError when the disk does not take it; of the event, nothing is left then.
         """
         if event.live_only:
             return
@@ -96,7 +96,7 @@ class Journal:
         self.size += len(content)
 
     def keep_picture(self, image: Image) -> Path | None:
-        """Stores a picture that a cell displayed; None for what is not base64. Raises UsageError as `append` does."""
+        """Stores a picture that a cell displayed; None for what is not base64. Raises JournalError as `append` does."""
         try:
             content = base64.b64decode(image.base64, validate=False)
         except (ValueError, binascii.Error):
@@ -158,8 +158,8 @@ def _whole_lines(path: Path) -> int:
     return 0
 
 
-def _unwritten(path: Path, error: OSError) -> UsageError:
-    return UsageError(f"{path}: cannot be written: {error.strerror}; free some space, or set CODEACT_HOME")
+def _unwritten(path: Path, error: OSError) -> JournalError:
+    return JournalError(f"{path}: cannot be written: {error.strerror}; free some space, or set CODEACT_HOME")
 
 
 def to_json(event: events.Event) -> dict[str, Any]:

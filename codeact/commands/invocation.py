@@ -51,7 +51,8 @@ def result_code(result: Result) -> int:
     from codeact.events import Error
 
     if result.status != "failed":
-        return STATUS_CODES[result.status]
+        lost = any(isinstance(event, Error) and event.kind == "ArtifactLost" for event in result.events)
+        return NO_ANSWER if lost and result.status == "answered" else STATUS_CODES[result.status]
     kinds = [
         event.kind for event in result.events if isinstance(event, Error) and event.message == result.error
     ]

@@ -6,32 +6,108 @@ import json
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import click
 
-from codeact.commands.invocation import as_json, put
+from codeact.commands.invocation import as_json, fail, put, say
 from codeact.errors import UsageError
 
 TASK_SHOWN = 60
-_TAIL = 64 * 1024
+_TAIL = 1024 * 1024
 
 
-@click.command()
-@click.option("--json", "as_list", is_flag=True, help="a JSON list of run, task, status, started, model")
-def runs(as_list: bool) -> int:
-    """List the runs, newest first."""
+@click.group(invoke_without_command=True)
+@click.option(
+    "--json", "as_list", is_flag=True, help="a JSON list of run, task, status, started, model, size"
+)
+@click.option(
+    "--status", metavar="STATUS", help="only those of a status, such as answered, unfinished or live"
+)
+@click.option("--model", metavar="TEXT", help="only those whose model's name contains TEXT")
+@click.option(
+    "--since", metavar="WHEN", help="only those since a date (2026-01-31), or for so long: 90m, 12h, 7d"
+)
+@click.option("--text", metavar="TEXT", help="only those whose task contains TEXT")
+@click.pass_context
+def runs(
+    context: click.Context,
+    as_list: bool,
+    status: str | None,
+    model: str | None,
+    since: str | None,
+    text: str | None,
+) -> int:
+    """List the runs, newest first; or `delete` some."""
     from codeact.home import runs_dir
+    from sandbox.types import size_text
 
-    found = sorted(summaries(runs_dir()), key=lambda run: (run["started"], run["run"]), reverse=True)
+    if context.invoked_subcommand is not None:
+        return 0
+    start = since_when(since, datetime.now(UTC)) if since else ""
+    found = [
+        run
+        for run in sorted(summaries(runs_dir()), key=lambda run: (run["started"], run["run"]), reverse=True)
+        if run["status"] == (status or run["status"])
+        and (model or "").lower() in run["model"].lower()
+        and (text or "").lower() in run["task"].lower()
+        and run["started"] >= start
+    ]
     if as_list:
         put(as_json(found, indent=1))
         return 0
     for run in found:
         put(f"{run['run']}  {run['started']}  {run['status']:<11}  {run['model']}  {_cut(run['task'])}")
+    if sys.stdout.isatty():
+        say(f"{len(found)} run{'s' * (len(found) != 1)}, {size_text(sum(run['size'] for run in found))}")
     return 0
+
+
+@runs.command()
+@click.argument("names", metavar="RUN...", nargs=-1, required=True)
+def delete(names: tuple[str, ...]) -> int:
+    """Delete runs with all that they kept: journal, figures, files handed over. A live run is refused."""
+    from codeact.commands.housekeeping import remove
+    from codeact.home import runs_dir
+
+    folders = [runs_dir() / name for name in names]
+    for name, folder in zip(names, folders, strict=True):
+        if folder.parent != runs_dir() or not (folder / "run.jsonl").is_file():
+            raise UsageError(f"{name}: no such run in {runs_dir()}; see `codeact runs`")
+    kept = 0
+    for folder in folders:
+        try:
+            removed = remove(folder)
+        except OSError as error:
+            raise UsageError(
+                f"{folder}: cannot be deleted: {(error.strerror or str(error)).lower()}"
+            ) from None
+        if not removed:
+            fail(f"{folder.name}: is live, and was not deleted; end it first")
+            kept += 1
+    return 1 if kept else 0
+
+
+def since_when(text: str, now: datetime) -> str:
+    """The moment from which runs are wanted, as `summaries` writes it. Raises UsageError."""
+    units = {"m": "minutes", "h": "hours", "d": "days"}
+    try:
+        if text[-1:] in units and text[:-1].isdecimal():
+            moment = now - timedelta(**{units[text[-1]]: int(text[:-1])})
+        else:
+            moment = datetime.fromisoformat(text)
+            moment = moment.replace(tzinfo=moment.tzinfo or UTC).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise UsageError(
+            f"--since: {text!r} is neither a date nor a length of time; write for example 2026-01-31 or 7d"
+        ) from None
+    return _written(moment)
+
+
+def _written(moment: datetime) -> str:
+    return moment.isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 @click.command()
@@ -84,20 +160,26 @@ def find(run: str) -> Path:
 
 
 def summaries(folder: Path) -> Iterator[dict[str, Any]]:
-    """For each run in `folder`: run, task, status, started (ISO 8601, UTC), model. A run without an end is `unfinished`."""
+    """For each run in `folder`: run, task, status, started (ISO 8601, UTC), model, size (bytes on the disk). A run without
+    an end is `live` while a process writes it, else `unfinished`."""
+    from codeact.blobs import sizes
+    from codeact.journal import is_live
+
     for path in _journals(folder):
         try:
             first, last = _ends(path)
+            live = is_live(path.parent)
         except OSError:
             continue
         if first.get("type") == "run_started":
-            started = datetime.fromtimestamp(float(first.get("time") or 0), UTC)
+            ended = last.get("type") == "run_ended"
             yield {
                 "run": str(first.get("run") or path.parent.name),
                 "task": str(first.get("task", "")),
-                "status": str(last.get("status")) if last.get("type") == "run_ended" else "unfinished",
-                "started": started.isoformat(timespec="seconds").replace("+00:00", "Z"),
+                "status": "live" if live else str(last.get("status")) if ended else "unfinished",
+                "started": _written(datetime.fromtimestamp(float(first.get("time") or 0), UTC)),
                 "model": str(first.get("model", "")),
+                "size": sum(sizes(path.parent)),
             }
 
 
@@ -113,10 +195,14 @@ def _journals(folder: Path) -> list[Path]:
 
 def _ends(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """The first and the last event of a journal, without reading what is between."""
+    from codeact.blobs import Blobs
+
     with path.open("rb") as file:
-        first = _event(file.readline())
+        first = Blobs(path.parent).inside(_event(file.readline()), pictures=False)
         file.seek(max(0, path.stat().st_size - _TAIL))
         lines = file.read().splitlines()
+    if lines and not _event(lines[-1]):
+        lines.pop()  # torn by a crash
     return first, _event(lines[-1]) if lines else {}
 
 

@@ -31,22 +31,29 @@ if TYPE_CHECKING:
 TASK_BYTES = 1024 * 1024
 
 
-def settings_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """A flag for each setting; values stay as written, for `config.load` to read."""
-    for name in reversed(list(config.KINDS)):
-        kind = config.KINDS[name]
-        switch = kind is config.SWITCH
-        option = click.option(
-            config.flag(name),
-            name,
-            is_flag=switch,
-            default=None,
-            multiple=kind.many,
-            metavar=None if switch else kind.metavar,
-            help=_help(name),
-        )
-        command = option(command)
-    return command
+def settings_options(*left_out: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """A flag for each setting but those left out; values stay as written, for `config.load` to read."""
+
+    def add(command: Callable[..., Any]) -> Callable[..., Any]:
+        for name in reversed([name for name in config.KINDS if name not in left_out]):
+            command = _option(name)(command)
+        return command
+
+    return add
+
+
+def _option(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    kind = config.KINDS[name]
+    switch = kind is config.SWITCH
+    return click.option(
+        config.flag(name),
+        name,
+        is_flag=switch,
+        default=None,
+        multiple=kind.many,
+        metavar=None if switch else kind.metavar,
+        help=_help(name),
+    )
 
 
 def _help(name: str) -> str:
@@ -61,7 +68,7 @@ def _help(name: str) -> str:
     epilog="Each flag can be set in codeact.toml (max_turns = 5) and as a variable (CODEACT_MAX_TURNS=5); a flag beats the variable, which beats the file."
 )
 @click.argument("task")
-@settings_options
+@settings_options()
 @click.pass_obj
 def solve(invocation: Invocation, /, task: str, **flags: Any) -> int:
     """Solve one TASK: its answer goes to standard output, all else to standard error.
@@ -83,14 +90,28 @@ def _solve(task: str, settings: Settings, scratch: Path) -> int:
     text = read_task(task, settings.data)
     inputs = data.collect(settings.data, sys.stdin.buffer, scratch)
     schema = read_schema(settings.output_schema)
+    return play(settings, schema, lambda agent, observers: agent.run(text, inputs, observers=observers))
+
+
+def play(
+    settings: Settings,
+    schema: dict[str, Any] | None,
+    go: Callable[[Agent, list[Callable[[Event], None]]], Result],
+    had: int = 0,
+) -> int:
+    """Makes an agent of settings, lets it go and reports; the exit code. `had` is how many replies of its model the run
+    has had."""
+    from codeact.commands.housekeeping import tidy_in_background
+
     out = prepare_out(settings.out)
-    with _view(settings) as view, _servers(settings) as servers:
-        agent = _agent(settings, schema, out, view, servers)
+    tidy_in_background(settings.runs_size)
+    with _view(settings) as view, mcp_servers(settings) as servers:
+        agent = _agent(settings, schema, out, view, servers, had)
         with _signals(agent, view) as begun:
             observers: list[Callable[[Event], None]] = [lambda event: begun.set()]
             if view:
                 observers.append(view)
-            result = agent.run(text, inputs, observers=observers)
+            result = go(agent, observers)
     _report(result, settings)
     return result_code(result)
 
@@ -178,7 +199,7 @@ def _view(settings: Settings) -> Iterator[View | None]:
 
 
 @contextmanager
-def _servers(settings: Settings) -> Iterator[Iterable[Tool]]:
+def mcp_servers(settings: Settings) -> Iterator[Iterable[Tool]]:
     """The tools of the MCP servers, which run meanwhile."""
     if settings.mcp is None:
         yield ()
@@ -211,6 +232,7 @@ def _agent(
     out: Path | None,
     view: View | None,
     servers: Iterable[Tool],
+    had: int,
 ) -> Agent:
     from codeact import models
     from codeact.agent import Agent
@@ -226,6 +248,8 @@ def _agent(
         base_url=settings.base_url,
         on_progress=view.say if view else lambda line: None,
     )
+    if had and isinstance(model, models.ScriptedModel):
+        model.skip(had)
     return Agent(
         model,
         limits=RunLimits(settings.max_turns, settings.max_seconds, settings.max_tokens),
@@ -242,9 +266,28 @@ def _agent(
         tools=[*settings.tools, *servers],
         tools_off=settings.tools_off,
         approve=approval(settings, view),
+        on_death=settings.on_death,  # type: ignore[arg-type]  # one of the choices of the setting
+        started_with=started_with(settings),
         on_progress=view.say if view else lambda line: None,
         out=out,
     )
+
+
+def started_with(settings: Settings) -> dict[str, Any]:
+    """What the record needs beside what the agent itself knows, so that the run can be carried on from any folder."""
+    return {
+        "tools": [_absolute(spec) for spec in settings.tools],
+        "mcp": str(settings.mcp.absolute()) if settings.mcp else None,
+        "tools_off": list(settings.tools_off),
+        "approve": settings.approve,
+    }
+
+
+def _absolute(spec: str) -> str:
+    """A file of tools as it is found from anywhere; a module stays as it is."""
+    path, colon, name = spec.rpartition(":")
+    file = Path(path if colon else spec).expanduser()
+    return f"{file.absolute()}{colon}{name if colon else ''}" if file.suffix == ".py" else spec
 
 
 @contextmanager
@@ -257,10 +300,6 @@ def _signals(agent: Agent, view: View | None) -> Iterator[threading.Event]:
     begun = threading.Event()
     pressed = 0
 
-    def end_run() -> None:
-        agent.interrupt()
-        agent.interrupt()
-
     def end_turn() -> None:
         agent.interrupt()  # first: a question on the screen ends with it, and is in the way of the next line
         if view:
@@ -271,7 +310,8 @@ def _signals(agent: Agent, view: View | None) -> Iterator[threading.Event]:
         pressed += 1
         if pressed > 2 or not begun.is_set():
             raise KeyboardInterrupt
-        act = end_turn if number == signal.SIGINT and pressed == 1 else end_run
+        why = "ended by the person" if number == signal.SIGINT else f"ended by {signal.Signals(number).name}"
+        act = end_turn if number == signal.SIGINT and pressed == 1 else lambda: agent.interrupt(why)
         # not in the handler itself: the code that it stops may hold the locks that these need
         threading.Thread(target=act, daemon=True).start()
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from codeact.blobs import Blobs
 from codeact.errors import UsageError
 from codeact.home import runs_dir
 from codeact.models.scripted import ScriptedModel, finish_from, usage_from
@@ -39,6 +40,7 @@ def find_journal(run: str) -> Path:
 
 
 def _events(path: Path) -> Iterator[tuple[dict[str, Any], str]]:
+    blobs = Blobs(path.parent)
     lines = path.read_text(encoding="utf-8", errors="replace").removesuffix("\n").split("\n")
     for number, line in enumerate(lines, 1):
         try:
@@ -51,7 +53,7 @@ def _events(path: Path) -> Iterator[tuple[dict[str, Any], str]]:
             ) from error
         if not isinstance(event, dict):
             raise UsageError(f"{path}:{number}: not an event: the journal is damaged there")
-        yield event, f"{path}:{number}"
+        yield blobs.inside(event, pictures=False), f"{path}:{number}"
 
 
 def _reply(event: dict[str, Any], where: str) -> Reply:

@@ -49,6 +49,11 @@ class ScriptedModel:
         numbered = ((number, line) for number, line in enumerate(lines, 1) if line.strip())
         return cls([_reply(line, f"{path}:{number}") for number, line in numbered], f"scripted:{path}", sees)
 
+    def skip(self, count: int) -> None:
+        """Passes over the next replies: a run that is carried on has had them."""
+        with self._lock:
+            self._replies = self._replies[: len(self.requests)] + self._replies[len(self.requests) + count :]
+
     def __call__(self, request: Request) -> Iterator[Delta | Reply]:
         reply = self._next(request)
         for piece in _PIECE.findall(reply.text):

@@ -179,6 +179,7 @@ class Run:
             "runtime": setup.runtime,
             "output_schema": setup.check.schema,
             "on_death": setup.on_death,
+            "started_with": setup.started_with,
             "out": str(setup.out) if setup.out else None,
         }
         return events.RunStarted(
@@ -203,15 +204,18 @@ class Run:
             if isinstance(end, LimitReached):
                 yield self.emit(events.LimitReached(limit=end.limit, value=end.value))
         except (CodeActError, SandboxError) as error:
+            self._record.ending = True
             yield self.emit(events.Error(kind=type(error).__name__, message=str(error)))
             ended, failure = RunEnded(str(error)), error
+        self._record.ending = True
         if not isinstance(ended, Answered) and self._answering.guess is not None:
             ended, failure = Answered(answer=self._answering.guess), None
         self._box.end_connections()
         yield from self._cells.beside()
         kept, problems = self._collect()
         for problem in problems:
-            yield self.emit(events.Error(kind="FileError", message=problem))
+            kind = "ArtifactLost" if "cannot be written" in problem else "FileError"
+            yield self.emit(events.Error(kind=kind, message=problem))
         yield self.emit(
             events.RunEnded(
                 status=ended.status,  # type: ignore[arg-type]
@@ -233,7 +237,9 @@ class Run:
             kept, problems = [], []
         return [*kept, *self._record.figures], problems
 
-    def interrupt(self) -> None:
+    def interrupt(self, end: str = "") -> None:
+        """Ends what is under way; with `end`, or called once more, the run."""
+        self._meter.ended = self._meter.ended or end
         self._meter.interrupts += 1
         self._asking.interrupt()
         self._tools.interrupt()

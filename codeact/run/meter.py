@@ -10,7 +10,7 @@ from codeact.types import RunLimits, Usage
 
 
 class Meter:
-    """`interrupts` counts how often the person said stop: once ends a turn, twice the run. `waited` are the seconds in
+    """`ended` is why the run is to end at once, where it is. `interrupts` counts how often the person said stop: once ends a turn, twice the run. `waited` are the seconds in
     which the run waited for the person, which its limit does not count. Of a run that is carried on, `turns` and `usage` are
     what it had before: it may use as much again."""
 
@@ -19,6 +19,7 @@ class Meter:
         self.usage = usage
         self._turns_before, self._tokens_before = turns, usage.total_tokens
         self.interrupts = 0
+        self.ended = ""
         self.waited: Callable[[], float] = lambda: 0.0
         self._began = time.monotonic()
 
@@ -34,8 +35,8 @@ class Meter:
     def check(self, turn: int) -> None:
         """Raises LimitReached, or Interrupted when the person said so twice."""
         limits = self.limits
-        if self.interrupts > 1:
-            raise Interrupted("ended by the person")
+        if self.ended or self.interrupts > 1:
+            raise Interrupted(self.ended or "ended by the person")
         for name, value, limit in (
             ("turns", turn - 1 - self._turns_before, limits.turns),
             ("seconds", self.seconds - self.waited(), limits.seconds),

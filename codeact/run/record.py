@@ -12,7 +12,7 @@ from pathlib import Path
 
 from codeact import events, journal
 from codeact.blobs import PICTURES
-from codeact.errors import UsageError
+from codeact.errors import JournalError, UsageError
 from codeact.journal import Journal
 from codeact.types import Artifact
 from sandbox import Image
@@ -33,6 +33,7 @@ class Record:
         self._seq = 0
         self._lock = threading.Lock()
         self._posted: deque[events.Event] = deque()
+        self.ending = False
         self.on_post: Callable[[], None] = lambda: None
         self.log: list[events.Event] = []
         self.pictures: dict[str, Image] = {}
@@ -66,13 +67,17 @@ class Record:
     def emit(self, event: events.Event, *, sync: bool = False) -> events.Event:
         """The event with its number and time, once it is in the journal, and with `sync` on the disk itself.
 
-        Raises UsageError when the disk does not take it.
+        Raises JournalError when the disk does not take it, unless the run is `ending`: it still says how.
         """
         with self._lock:
             assert self._journal is not None
             self._seq += 1
             event = dataclasses.replace(event, run=self._run, seq=self._seq, time=time.time())
-            self._journal.append(event, sync=sync)
+            try:
+                self._journal.append(event, sync=sync)
+            except JournalError:
+                if not self.ending:
+                    raise
             if not event.live_only:
                 self.log.append(event)
         return event

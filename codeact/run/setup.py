@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from codeact.answers import AnswerCheck
 from codeact.tools import runner
@@ -29,6 +30,7 @@ class Setup:
     packages: tuple[str, ...]
     tools: runner.Setup
     on_death: OnDeath
+    started_with: dict[str, Any]
     on_progress: Callable[[str], None]
     out: Path | None
     runs: Path

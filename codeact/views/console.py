@@ -175,6 +175,17 @@ class View:
                 self.say(f"limit reached: {event.limit} ({event.value:g})")
             case events.SandboxRestarted():
                 self.say(f"the sandbox was started afresh: {event.reason}; lost: {event.lost}")
+                if event.restored:
+                    number = len(event.restored)
+                    self.say(
+                        f"{number} cell{'s' * (number != 1)} run again for the state, in {event.seconds:.1f} s"
+                    )
+                for line in event.differences:
+                    self.say(f"not as before: {line}")
+                if event.names:
+                    self.say(f"missing variables: {', '.join(event.names)}")
+            case events.RunResumed():
+                self.say("the run is carried on")
             case events.AnswerGiven(accepted=False):
                 self.say(f"answer refused: {event.problem}")
             case events.RunEnded():

@@ -218,11 +218,11 @@ def rows(document: str, heading: str) -> list[list[str]]:
 
 
 def leaves(command: click.Command, path: str) -> Iterator[tuple[str, click.Command]]:
+    if not isinstance(command, click.Group) or command.invoke_without_command:
+        yield path, command
     if isinstance(command, click.Group):
         for name, below in command.commands.items():
             yield from leaves(below, f"{path} {name}")
-    else:
-        yield path, command
 
 
 def options(command: click.Command) -> set[str]:

@@ -15,7 +15,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from codeact import events
-from codeact.errors import UsageError
+from codeact.errors import JournalError, UsageError
 from codeact.journal import FILE, Journal, is_live, line_schema, load, read
 from codeact.types import Artifact, Code, Reading, Usage
 from sandbox.types import CellError, CellResult, Dropped, Image, Notice, Rich, Rung, Stream, Variable
@@ -40,7 +40,7 @@ def test_an_event_that_the_disk_does_not_take_is_said_and_closing_is_quiet(tmp_p
     journal = Journal(tmp_path / "r-1")
     journal.append(STARTED)
     with files_of_at_most(5000):
-        with pytest.raises(UsageError, match=r"run\.jsonl: cannot be written: .*; free some space"):
+        with pytest.raises(JournalError, match=r"run\.jsonl: cannot be written: .*; free some space"):
             journal.append(TOO_LONG)
         journal.close()
     assert [event["task"] for event in read(tmp_path / "r-1")] == ["t"]
@@ -51,7 +51,7 @@ def test_a_picture_that_the_disk_does_not_take_is_said(tmp_path: Path) -> None:
     picture = Image("image/png", base64.b64encode(bytes(10_000)).decode())
     with (
         files_of_at_most(5000),
-        pytest.raises(UsageError, match=r"figure-1\.png: cannot be written: .*; free some"),
+        pytest.raises(JournalError, match=r"figure-1\.png: cannot be written: .*; free some"),
     ):
         journal.keep_picture(picture)
     journal.close()

@@ -1,0 +1,72 @@
+"""Disk space of runs: how much each holds, and which go when there is too much of it."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import threading
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A run's folder, bytes that it holds on the disk, and when it was last written to, in seconds since the epoch."""
+
+    folder: Path
+    size: int
+    last: float
+
+
+def held(runs: Path) -> Iterator[Held]:
+    """What the runs in a folder hold."""
+    from codeact.blobs import sizes
+    from codeact.journal import FILE
+
+    for journal in runs.glob(f"*/{FILE}"):
+        with contextlib.suppress(OSError):
+            yield Held(journal.parent, sum(sizes(journal.parent)), journal.stat().st_mtime)
+
+
+def remove(folder: Path) -> bool:
+    """Removes a run with all that it kept; False where it is live, or gone already. Raises OSError."""
+    from codeact.journal import is_live
+
+    try:
+        if is_live(folder):
+            return False
+        doomed = folder.with_name(f".{folder.name}-{uuid.uuid4().hex[:6]}")
+        folder.rename(doomed)  # at once: a run is there or not, and not in half
+    except FileNotFoundError:
+        return False
+    shutil.rmtree(doomed)
+    return True
+
+
+def tidy(runs: Path, limit: int) -> list[Path]:
+    """Removes runs, those first that were not written to for longest, until what is left holds no more than `limit` bytes; those removed."""
+    removed = []
+    found = sorted(held(runs), key=lambda run: run.last)
+    total = sum(run.size for run in found)
+    for run in found[:-1]:  # the latest stays, however large it is
+        if total <= limit:
+            break
+        with contextlib.suppress(OSError):
+            if remove(run.folder):
+                total -= run.size
+                removed.append(run.folder)
+    return removed
+
+
+def tidy_in_background(limit: str) -> None:
+    from codeact.home import runs_dir
+    from sandbox.types import parse_size
+
+    threading.Thread(target=_quietly, args=(runs_dir(), parse_size(limit)), name="tidy", daemon=True).start()
+
+
+def _quietly(runs: Path, limit: int) -> None:
+    with contextlib.suppress(OSError):
+        tidy(runs, limit)

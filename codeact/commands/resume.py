@@ -1,0 +1,124 @@
+"""`codeact resume` and `codeact replay`: a recorded run, carried on or executed again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from codeact import config
+from codeact.commands.invocation import ANSWERED, NO_ANSWER, Invocation, as_json, put, say
+from codeact.commands.runs import find
+from codeact.commands.solve import mcp_servers, play, read_schema, read_task, settings_options
+
+
+@click.command()
+@click.argument("run")
+@click.argument("task", required=False)
+@click.option("--changed-data", is_flag=True, help="go on although the data is not what it was")
+@settings_options("data", "image", "pip")
+@click.pass_obj
+def resume(invocation: Invocation, /, run: str, task: str | None, changed_data: bool, **flags: Any) -> int:
+    """Carry RUN on: one that was cut off or ended without an answer, or with TASK any that ended.
+
+    Its variables and files are made again; no call of a tool is made twice. It has the settings that it was started
+    with, where no flag says otherwise, and as many turns, seconds and tokens again.
+    """
+    from codeact import events
+    from codeact.run.resume import standing
+
+    at = standing(find(run))
+    recorded = as_settings(at.started)
+    settings = config.load(flags, recorded=recorded)
+    invocation.json = settings.json
+    invocation.debug = invocation.debug or settings.debug
+    text = None if task is None else read_task(task, ())
+    schema = at.started.settings.get("output_schema")
+    if settings.output_schema is not None:
+        schema = read_schema(settings.output_schema)
+    had = sum(isinstance(event, events.Replied) for event in at.log)
+    return play(
+        settings,
+        schema,
+        lambda agent, observers: agent.resume(
+            at.folder, text, changed_data=changed_data, observers=observers
+        ),
+        had=0 if flags["model"] else had,
+    )
+
+
+@click.command()
+@click.argument("run")
+@click.option("--json", "as_object", is_flag=True, help="one JSON object in place of the lines")
+def replay(run: str, as_object: bool) -> int:
+    """Execute the code of RUN again, without a model and without calling a tool, and compare what comes out.
+
+    The first difference is printed; the exit code is 0 where there is none, and 1 where there is.
+    """
+    from codeact.agent import Agent
+    from codeact.models import ScriptedModel
+    from codeact.run.resume import standing
+    from sandbox.types import Limits
+
+    at = standing(find(run))
+    settings = config.load({}, recorded=as_settings(at.started))
+    with mcp_servers(settings) as servers:
+        agent = Agent(
+            ScriptedModel(()),
+            output_schema=at.started.settings.get("output_schema"),
+            sandbox_limits=Limits(
+                memory=settings.memory, cpus=settings.cpus, pids=settings.pids, disk=settings.disk
+            ),
+            backend=settings.sandbox,  # type: ignore[arg-type]  # one of the choices of the setting
+            runtime=settings.runtime,
+            network=settings.network,
+            tools=[*settings.tools, *servers],
+            tools_off=settings.tools_off,
+        )
+        done = agent.replay(at.folder)
+    if as_object:
+        put(
+            as_json(
+                {
+                    "run": done.run,
+                    "same": done.same,
+                    "cells": done.cells,
+                    "total": done.total,
+                    "differences": list(done.differences),
+                    "left_out": list(done.left_out),
+                    "seconds": round(done.seconds, 3),
+                }
+            )
+        )
+    else:
+        for line in done.left_out:
+            say(line)
+        put(done.differences[0] if done.differences else f"the same: {done.cells} of {done.total} cells")
+    return ANSWERED if done.same else NO_ANSWER
+
+
+def as_settings(started: Any) -> dict[str, Any]:
+    """What a run was started with, as settings of the command line."""
+    known: Mapping[str, Any] = started.settings
+    limits, sandbox = known.get("limits", {}), known.get("sandbox_limits", {})
+    with_it = known.get("started_with", {})
+    found: dict[str, Any] = {
+        "model": (started.model,),
+        "image": known.get("image"),
+        "cell_timeout": known.get("cell_timeout"),
+        "network": known.get("network"),
+        "pip": tuple(known.get("packages", ())),
+        "runtime": known.get("runtime"),
+        "sandbox": known.get("sandbox"),
+        "on_death": known.get("on_death"),
+        "out": Path(known["out"]) if known.get("out") else None,
+        "mcp": Path(with_it["mcp"]) if with_it.get("mcp") else None,
+        "tools": tuple(with_it.get("tools", ())),
+        "tools_off": tuple(with_it.get("tools_off", ())),
+        "approve": with_it.get("approve"),
+        **{f"max_{name}": limits.get(name) for name in ("turns", "seconds", "tokens")},
+        **{name: str(sandbox[name]) for name in ("memory", "cpus", "pids", "disk") if name in sandbox},
+    }
+    return {name: value for name, value in found.items() if value not in (None, ())}
