@@ -137,9 +137,10 @@ def write_whole(path: Path, content: bytes) -> None:
 
 
 def sizes(folder: Path) -> Iterator[int]:
-    """The sizes of all files below a folder, in bytes as the disk holds them."""
+    """The sizes of all files below a folder, in bytes."""
     for path in folder.rglob("*"):
         try:
-            yield path.lstat().st_blocks * 512
+            if not path.is_dir():
+                yield path.lstat().st_size
         except OSError:
             continue

@@ -160,7 +160,7 @@ def find(run: str) -> Path:
 
 
 def summaries(folder: Path) -> Iterator[dict[str, Any]]:
-    """For each run in `folder`: run, task, status, started (ISO 8601, UTC), model, size (bytes on the disk). A run without
+    """For each run in `folder`: run, task, status, started (ISO 8601, UTC), model, size (bytes). A run without
     an end is `live` while a process writes it, else `unfinished`."""
     from codeact.blobs import sizes
     from codeact.journal import is_live

@@ -121,9 +121,63 @@ def test_an_artifact_that_the_disk_does_not_take(here: Path) -> None:
         preexec_fn=small_files,
         check=False,
     )
-    assert done.stdout == "6\n"
+    assert (done.returncode, done.stdout) == (1, "6\n")
     assert list((here / "o").iterdir()) == []
     assert len(Ended(done.returncode, done.stdout, done.stderr).errors) == 1, done.stderr
+
+
+def test_a_disk_that_fills_up_under_the_journal_ends_the_run_with_its_name(here: Path) -> None:
+    flags = script(here, *[code("print('x' * 7000)")] * 20, code("final_answer(6)"))
+    done = subprocess.run(
+        [*COMMAND, "solve", "t", *flags, "--json"],
+        cwd=here,
+        env=environment(here),
+        capture_output=True,
+        text=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000)),
+        check=False,
+    )
+    said = json.loads(done.stdout)
+    assert (done.returncode, said["status"], said["answer"]) == (1, "failed", None), done.stderr
+    assert "run.jsonl: cannot be written: File too large; free some space" in said["error"]
+    assert codeact("resume", said["run"], "--quiet", folder=here).out == "6\n"
+
+
+def test_a_run_that_was_killed_goes_on_with_what_it_was_started_with(here: Path) -> None:
+    (here / "mine.py").write_text(
+        "from codeact import tool\n\n@tool(effects='write')\ndef note(text: str) -> int:\n"
+        "    with open('notes.txt', 'a') as file:\n        return file.write(text)\n"
+    )
+    flags = script(
+        here,
+        code("from tools import note\nx = note('one')"),
+        code("print('on', flush=True)\nimport time\nnote('two')\ntime.sleep(60)"),
+        code("final_answer(x)"),
+    )
+    more = ["--tools", "mine.py", "--approve", "never", "--data", "a.csv", "--output-schema", "number.json"]
+    process = subprocess.Popen(
+        [*COMMAND, "solve", "t", *flags, *more],
+        cwd=here,
+        env=environment(here),
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    assert any(line.strip() == "on" for line in process.stderr)
+    while not (here / "notes.txt").exists() or (here / "notes.txt").read_text() != "onetwo":
+        pass
+    process.kill()
+    process.communicate()
+    (run,) = json.loads(codeact("runs", "--json", folder=here).out)
+    assert run["status"] == "unfinished"
+    ended = codeact("resume", run["run"], "--cell-timeout", "2", "--quiet", folder=here)
+    assert (ended.code, ended.out) == (0, "3\n"), ended.err
+    assert (here / "notes.txt").read_text() == "onetwo"
+    again = codeact("resume", run["run"], folder=here)
+    assert (again.code, again.out) == (2, "")
+    assert "has ended with its answer; give a task" in again.err
+    (here / "a.csv").write_text("other")
+    assert "a.csv: has changed since the run began" in codeact("resume", run["run"], "More?", folder=here).err
 
 
 def test_an_answer_of_the_wrong_type_is_refused_and_mended(here: Path) -> None:
@@ -251,6 +305,7 @@ def test_other_signals_end_the_run(here: Path, running: list[Running], number: s
     ended = each.end()
     said = json.loads(ended.out)
     assert (ended.code, said["status"], said["answer"]) == (130, "interrupted", None), ended.err
+    assert said["error"] == f"ended by {number.name}"
     assert containers(said["run"]) == []
 
 

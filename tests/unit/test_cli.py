@@ -17,7 +17,8 @@ from typing import Any
 
 import pytest
 
-from codeact.commands import invocation
+from codeact import events, journal
+from codeact.commands import housekeeping, invocation
 from codeact.commands.solve import printed, read_task
 from codeact.errors import CodeActError, ModelAuthError, ModelUnreachable, UsageError
 from codeact.events import Error
@@ -53,7 +54,7 @@ def here(tmp_path: Path) -> Path:
         ([], "a command is missing; known are doctor, "),
         (["image"], "a command is missing; known are build, list, verify; see `codeact image --help`"),
         (["solv"], "'solv': no such command; did you mean solve?"),
-        (["xyzzy"], "'xyzzy': no such command; known are doctor, export, gc, image, model, runs, show, solve"),
+        (["xyzzy"], "'xyzzy': no such command; known are doctor, export, gc, image, model, replay, resume, runs, show, solve"),
         (["--verson"], "--verson: no such option; did you mean --version?"),
         (["solve", "t", "--max-turn", "3"], "--max-turn: no such option; did you mean --max-turns?"),
         (["solve", "t", "--xyzzy"], "--xyzzy: no such option; known are "),
@@ -430,7 +431,10 @@ def kept(here: Path) -> Path:
 def test_runs_are_listed_newest_first(kept: Path) -> None:
     ended = codeact("runs", "--json", folder=kept)
     assert ended.code == 0
-    assert json.loads(ended.out) == [
+    found = json.loads(ended.out)
+    for run in found:
+        assert run.pop("size") == (kept / "codeact-home" / "runs" / run["run"] / "run.jsonl").stat().st_size
+    assert found == [
         {"run": "20260102-000000-bbbbbb", "task": "new one", "status": "unfinished", "started": "2026-01-02T00:00:00Z", "model": "n"},
         {"run": "20260101-000000-aaaaaa", "task": "old\none", "status": "answered", "started": "2026-01-01T00:00:00Z", "model": "m"},
     ]  # fmt: skip
@@ -439,6 +443,79 @@ def test_runs_are_listed_newest_first(kept: Path) -> None:
         "20260102-000000-bbbbbb  2026-01-02T00:00:00Z  unfinished   n  new one",
         "20260101-000000-aaaaaa  2026-01-01T00:00:00Z  answered     m  old one",
     ]
+
+
+@pytest.mark.parametrize(
+    ("flags", "names"),
+    [
+        (["--status", "answered"], "a"),
+        (["--status", "unfinished"], "b"),
+        (["--status", "live"], ""),
+        (["--model", "N"], "b"),
+        (["--text", "ONE"], "ba"),
+        (["--text", "old"], "a"),
+        (["--since", "2026-01-01T12:00"], "b"),
+        (["--since", "2026-01-01"], "ba"),
+        (["--since", "1m"], ""),
+    ],
+)
+def test_runs_are_filtered(kept: Path, flags: list[str], names: str) -> None:
+    ended = codeact("runs", *flags, folder=kept)
+    assert ended.code == 0, ended.err
+    assert [line.split()[0][-1] for line in ended.out.splitlines()] == list(names)
+
+
+def test_a_moment_that_is_none_is_refused(kept: Path) -> None:
+    ended = codeact("runs", "--since", "yesterday", folder=kept)
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.errors == [
+        "codeact: error: --since: 'yesterday' is neither a date nor a length of time; write for example 2026-01-31 or 7d"
+    ]
+
+
+def test_runs_are_deleted_and_a_live_one_is_not(kept: Path) -> None:
+    runs = kept / "codeact-home" / "runs"
+    live = journal.Journal(runs / "20260103-000000-cccccc")
+    live.append(events.RunStarted(run="c", time=2e9, task="t", model="m", settings={}, system="", first=""))
+    assert [run["status"] for run in json.loads(codeact("runs", "--json", folder=kept).out)] == [
+        "live",
+        "unfinished",
+        "answered",
+    ]
+    ended = codeact("runs", "delete", "20260103-000000-cccccc", "20260101-000000-aaaaaa", folder=kept)
+    assert ended.code == 1
+    assert ended.errors == [
+        "codeact: error: 20260103-000000-cccccc: is live, and was not deleted; end it first"
+    ]
+    live.close()
+    for wrong in ("other", "nope", "../runs/20260102-000000-bbbbbb", ""):
+        refused = codeact("runs", "delete", "20260102-000000-bbbbbb", wrong, folder=kept)
+        assert refused.code == 2
+        assert "no such run" in refused.err
+    assert sorted(path.name for path in runs.iterdir()) == [
+        "20260102-000000-bbbbbb",
+        "20260103-000000-cccccc",
+        "other",
+    ]
+
+
+def test_the_oldest_runs_go_when_they_hold_too_much_and_neither_a_live_nor_the_latest_one(
+    tmp_path: Path,
+) -> None:
+    for number in range(6):
+        folder = tmp_path / f"r{number}"
+        folder.mkdir()
+        (folder / "run.jsonl").write_text("x" * 1000)
+        (folder / "blobs").mkdir()
+        (folder / "blobs" / "b").write_text("x" * 9000)
+        os.utime(folder / "run.jsonl", (1000 + number, 1000 + number))
+    live = journal.Journal(tmp_path / "r1", again=True)
+    os.utime(tmp_path / "r1" / "run.jsonl", (1001, 1001))
+    assert housekeeping.tidy(tmp_path, 60_000) == []
+    assert [path.name for path in housekeeping.tidy(tmp_path, 35_000)] == ["r0", "r2", "r3"]
+    assert [path.name for path in housekeeping.tidy(tmp_path, 1)] == ["r4"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["r1", "r5"]
+    live.close()
 
 
 def test_no_runs_are_an_empty_list(here: Path) -> None:

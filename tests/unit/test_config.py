@@ -98,6 +98,8 @@ def test_every_setting_can_come_from_the_environment(tmp_path: Path) -> None:
         "tools_off": ("crm shop.refund", ("crm", "shop.refund")),
         "approve": ("always", "always"),
         "yes": ("true", True),
+        "on_death": ("fresh", "fresh"),
+        "runs_size": ("3g", "3g"),
         "runtime": ("runsc", "runsc"),
         "quiet": ("1", True),
         "json": ("yes", True),
