@@ -115,6 +115,7 @@ def test_no_name_is_resolved_and_only_loopback_exists(box: Sandbox) -> None:
         ("number(lambda: os.rename('/run/k/host.sock', '/run/k/other'))", "EPERM"),
     ],
 )
+@pytest.mark.needs("users", "seccomp")
 def test_forbidden(box: Sandbox, expression: str, expected: str) -> None:
     fine(box.run(FIND_SUPERVISOR))
     assert attempt(box, expression) == expected
@@ -127,6 +128,7 @@ supervisor = next(int(p) for p in os.listdir('/proc') if p.isdigit() and p != '1
 """
 
 
+@pytest.mark.needs("users")
 def test_supervisor_and_kernel_are_two_users(box: Sandbox) -> None:
     fine(box.run(FIND_SUPERVISOR))
     assert value(box, "value = [os.stat(f'/proc/{supervisor}').st_uid, os.getuid()]") == [10001, 10002]

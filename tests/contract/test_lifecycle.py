@@ -298,6 +298,7 @@ def test_a_process_that_kills_all_others_costs_the_sandbox(
     next_cell_works(fresh)
 
 
+@pytest.mark.needs("pids")
 def test_a_true_fork_bomb(make: Make) -> None:
     box = make(limits=Limits(pids=64))
     cell = box.run(

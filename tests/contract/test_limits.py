@@ -17,6 +17,7 @@ def first(*paths):
 """
 
 
+@pytest.mark.needs("memory", "pids", "cpus")
 def test_what_the_control_group_says(make: Make) -> None:
     box = make(limits=Limits(memory="300m", cpus=0.5, pids=100))
     root = "/sys/fs/cgroup"
@@ -43,6 +44,7 @@ def test_resource_limits_of_processes(box: Sandbox) -> None:
     assert limits == [[1024, 1024], [0, 0], [512 * 1024**2, 512 * 1024**2]]
 
 
+@pytest.mark.needs("memory")
 def test_a_memory_bomb_is_named_and_files_stay(make: Make) -> None:
     box = make(limits=Limits(memory="256m"))
     fine(box.run("open('kept.txt', 'w').write('here'); print('before')"))
@@ -53,6 +55,7 @@ def test_a_memory_bomb_is_named_and_files_stay(make: Make) -> None:
     next_cell_works(box)
 
 
+@pytest.mark.needs("memory")
 def test_a_child_killed_for_memory_is_told_of(make: Make) -> None:
     box = make(limits=Limits(memory="256m"))
     cell = box.run(
@@ -65,6 +68,7 @@ def test_a_child_killed_for_memory_is_told_of(make: Make) -> None:
     next_cell_works(box)
 
 
+@pytest.mark.needs("pids")
 def test_fork_bomb_thread_storm_and_descriptors(make: Make) -> None:
     box = make(limits=Limits(pids=64))
     fork = box.run("import os, time\nfor _ in range(1000):\n    if os.fork() == 0: time.sleep(1000)")
@@ -87,6 +91,7 @@ def test_fork_bomb_thread_storm_and_descriptors(make: Make) -> None:
     next_cell_works(box)
 
 
+@pytest.mark.needs("disk", "files")
 def test_disk_inodes_and_file_size(make: Make) -> None:
     box = make(limits=Limits(disk="20m", files=200))
     full = box.run("open('/workspace/big', 'wb').write(bytes(30 * 2**20))")
