@@ -84,9 +84,13 @@ def _shown(value: Any) -> str:
 class Scrub:
     """Takes out of texts what must not leave the host, or must not be recorded: given secrets, and paths of the host."""
 
-    def __init__(self, tool: Tool, arguments: Mapping[str, Any]) -> None:
+    def __init__(self, tool: Tool, arguments: Mapping[str, Any], before: Scrub | None = None) -> None:
+        """`before` knows the secrets that the call had with other arguments."""
         found = {text for name in tool.secret for text in _texts(arguments.get(name))}
-        self._secrets = sorted((text for text in found if len(text) >= MIN_SECRET), key=len, reverse=True)
+        found.update(before._secrets if before is not None else ())
+        self._secrets: list[str] = sorted(
+            (text for text in found if len(text) >= MIN_SECRET), key=len, reverse=True
+        )
 
     def message(self, text: str) -> str:
         """An exception's message for code in the sandbox."""

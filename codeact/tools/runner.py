@@ -13,11 +13,13 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from codeact import events
-from codeact.errors import ArgumentError, CallCancelled, CallRefused, ToolError, ToolTimeout, UnknownTool
+from codeact.errors import CallCancelled, CallRefused, ToolError, ToolTimeout, UnknownTool
 from codeact.tools import crossing, execution, policy, record
-from codeact.tools.approval import Approval, CallRequest, Decision, Line, Permit, decision
+from codeact.tools.approval import Approval, Permit
+from codeact.tools.asking import Asking
+from codeact.tools.call import Call, words
 from codeact.tools.context import CURRENT, RunContext, ToolContext
-from codeact.tools.execution import Raised, Waiting, Workers
+from codeact.tools.execution import Raised, Workers
 from codeact.tools.policy import Budget, Guards
 from codeact.tools.record import Scrub
 from codeact.tools.tool import Tool
@@ -57,23 +59,6 @@ class Setup:
     guards: Guards = field(default_factory=lambda: Guards(()))
 
 
-@dataclass(slots=True)
-class _Call:
-    """A call under way."""
-
-    tool: Tool
-    given: Mapping[str, Any]
-    values: Mapping[str, Any]
-    id: str
-    key: str
-    scrub: Scrub
-    waiting: Waiting = field(default_factory=Waiting)
-    attempts: int = 0
-    seconds: float = 0.0
-    waited: float = 0.0
-    stream: Generator[Any, Any, Any] | None = None
-
-
 class ToolRunner:
     """Answers calls, from any number of threads at once. `emit` records an event before it returns; `left` gives the
     seconds that the run still has; `encode` makes of a result what crosses, and raises ToolError for what cannot."""
@@ -97,14 +82,12 @@ class ToolRunner:
         self._numbers = itertools.count(first_call)
         self._budget = Budget()
         self._workers = Workers()
-        self._line = Line()
-        self._always: set[str] = set()
+        self._asking = Asking(setup.approval, setup.permit, run, context, emit, self._perform)
         self._lock = threading.Lock()
         self._quiet = threading.Condition(self._lock)
         self._answering = 0
         self._cell: int | None = None
-        self._under_way: dict[str, _Call] = {}
-        self._waited = 0.0
+        self._under_way: dict[str, Call] = {}
 
     # -- the life of a cell --------------------------------------------------------------------------------------
 
@@ -136,7 +119,7 @@ class ToolRunner:
         for call in calls:
             call.waiting.cancel()
 
-    def _drop(self, call: _Call) -> None:
+    def _drop(self, call: Call) -> None:
         """Ends a stream that nobody reads to its end."""
         assert call.stream is not None
         try:
@@ -152,8 +135,8 @@ class ToolRunner:
 
     @property
     def waited(self) -> float:
-        """Seconds in which calls waited for people, all told."""
-        return self._waited
+        """Seconds in which at least one call waited for a person, all told."""
+        return self._asking.waited
 
     # -- one call ------------------------------------------------------------------------------------------------
 
@@ -202,7 +185,7 @@ class ToolRunner:
         known = f"did you mean {' or '.join(near[:3])}?" if near else "see tools.list()"
         return UnknownTool(f"there is no tool {name!r}; {known}")
 
-    def _admit(self, tool: Tool, arguments: Mapping[str, Any]) -> tuple[_Call, events.ToolReturned | None]:
+    def _admit(self, tool: Tool, arguments: Mapping[str, Any]) -> tuple[Call, events.ToolReturned | None]:
         """The call, recorded as called, or what an earlier life of the run recorded of it."""
         digest = record.digest(tool, arguments)
         try:
@@ -210,7 +193,7 @@ class ToolRunner:
         except CallRefused as error:
             raise _refused(error) from None
         number = next(self._numbers)
-        call = _Call(tool, arguments, {}, f"c{number}", f"{self._run}-c{number}", Scrub(tool, arguments))
+        call = Call(tool, arguments, {}, f"c{number}", f"{self._run}-c{number}", Scrub(tool, arguments))
         if isinstance(known, events.ToolReturned):
             return call, known
         if known is not None:
@@ -226,7 +209,7 @@ class ToolRunner:
             raise self._failed(call, error) from None
         return call, None
 
-    def _begin(self, call: _Call, digest: str) -> None:
+    def _begin(self, call: Call, digest: str) -> None:
         with self._lock:
             cell = self._cell
             if cell is None:
@@ -243,7 +226,7 @@ class ToolRunner:
             )
         )
 
-    def _replayed(self, call: _Call, known: events.ToolReturned) -> Any:
+    def _replayed(self, call: Call, known: events.ToolReturned) -> Any:
         self._emit(dataclasses.replace(known, replayed=True, seconds=0.0, waited=0.0))
         if not known.ok:
             error = known.error or {}
@@ -252,8 +235,8 @@ class ToolRunner:
 
     # -- whether it may be made ----------------------------------------------------------------------------------
 
-    def _allow(self, call: _Call) -> None:
-        self._permit(call)
+    def _allow(self, call: Call) -> None:
+        self._asking.permit(call)
         self._budget.spend(call.tool.path, call.tool.policy)
         breaker = self._setup.guards.breakers.get(call.tool.path)
         if breaker is not None:
@@ -261,117 +244,15 @@ class ToolRunner:
         try:
             if rate := self._setup.guards.rates.get(call.tool.path):
                 call.waiting.sleep(rate.turn(call.tool.path))
-            self._approve(call)
+            self._asking.approve(call)
         except BaseException:
             if breaker is not None:
                 breaker.forget()
             raise
 
-    def _permit(self, call: _Call) -> None:
-        if self._setup.permit is None:
-            return
-        try:
-            reason = self._setup.permit(self._request(call), self._context)
-        except Exception as error:
-            raise CallRefused(
-                f"{call.tool.path} is not permitted: the permission check failed ({type(error).__name__})"
-            ) from error
-        if reason is not None:
-            raise CallRefused(f"{call.tool.path} is not permitted: {reason}")
-
-    def _request(self, call: _Call, problem: str = "") -> CallRequest:
-        return CallRequest(
-            tool=call.tool,
-            arguments=call.given,
-            source=record.as_python(call.tool, call.given),
-            run=self._run,
-            call=call.id,
-            context=self._context,
-            cancelled=call.waiting.cancelled,
-            problem=problem,
-        )
-
-    def _approve(self, call: _Call) -> None:
-        tool, approval = call.tool, self._setup.approval
-        if not approval.asks(tool) or tool.path in self._always:
-            return
-        if approval.ask is None:
-            raise CallRefused(
-                f"{tool.path} needs a person's approval (its effects are {tool.policy.effects!r}) and nobody can be asked; "
-                "it is for the person to allow it, with --yes or --approve never, or in Python with approve="
-            )
-        self._emit(
-            events.ApprovalAsked(
-                call=call.id,
-                tool=tool.path,
-                arguments=record.recorded(tool, call.given),
-                effects=tool.policy.effects,
-            )
-        )
-        began = time.monotonic()
-        try:
-            said = self._ask(call)
-        except Exception as error:
-            failed = isinstance(error, Raised)
-            why = f"the approval function failed ({_kind(error)})" if failed else _words(error)
-            self._given(call, Decision(False, why))
-            if failed:
-                raise CallRefused(f"{tool.path} was refused: {why}") from error
-            raise
-        finally:
-            call.waited = time.monotonic() - began
-            with self._lock:
-                self._waited += call.waited
-        self._given(call, said)
-        if not said.allowed:
-            reason = f": {clean(said.reason)}" if said.reason else "; no reason was given"
-            raise CallRefused(f"{tool.path} was refused{reason}")
-        if said.always:
-            self._always.add(tool.path)
-
-    def _ask(self, call: _Call) -> Decision:
-        """Asks until the answer is a refusal, or leaves arguments that fit."""
-        approval = self._setup.approval
-        ask = approval.ask
-        assert ask is not None
-        problem = ""
-        while True:
-            request = self._request(call, problem)
-            if approval.one_at_a_time:
-                with self._line.turn(call.waiting.cancelled):
-                    if call.tool.path in self._always:  # said while this one waited
-                        return Decision(True)
-                    said = decision(self._perform(call, lambda: ask(request), None))  # noqa: B023
-                    if said.always and said.allowed:
-                        self._always.add(call.tool.path)
-            else:
-                said = decision(self._perform(call, lambda: ask(request), None))  # noqa: B023
-            if not said.allowed or not said.arguments:
-                return said
-            changed = {**call.given, **said.arguments}
-            try:
-                call.values = call.tool.check(changed)
-            except ArgumentError as error:
-                problem = str(error)
-                continue
-            call.given = changed
-            return said
-
-    def _given(self, call: _Call, said: Decision) -> None:
-        self._emit(
-            events.ApprovalGiven(
-                call=call.id,
-                tool=call.tool.path,
-                allowed=said.allowed,
-                by=self._setup.approval.by,
-                reason=call.scrub.text(clean(said.reason)),
-                arguments=record.recorded(call.tool, said.arguments) if said.arguments else None,
-            )
-        )
-
     # -- its execution -------------------------------------------------------------------------------------------
 
-    def _execute(self, call: _Call) -> Any:
+    def _execute(self, call: Call) -> Any:
         """The encoded result; a generator of encoded items where the tool streams, which records how the call ended."""
         value = self._attempts(call)
         if call.tool.streams:
@@ -380,7 +261,7 @@ class ToolRunner:
             value = self._perform(call, lambda: list(value), self._timeout(call))
         return self._encode(value)
 
-    def _attempts(self, call: _Call) -> Any:
+    def _attempts(self, call: Call) -> Any:
         tool = call.tool
         breaker = self._setup.guards.breakers.get(tool.path)
         retries = tool.policy.retries if tool.policy.idempotent else 0
@@ -408,12 +289,12 @@ class ToolRunner:
                 call.seconds += time.monotonic() - began
             call.waiting.sleep(policy.RETRY_SECONDS * 2 ** (call.attempts - 1))
 
-    def _timeout(self, call: _Call) -> float | None:
+    def _timeout(self, call: Call) -> float | None:
         """Never longer than the run has."""
         known = [seconds for seconds in (call.tool.policy.timeout, self._left()) if seconds is not None]
         return min(known) if known else None
 
-    def _perform(self, call: _Call, function: Callable[[], Any], timeout: float | None) -> Any:
+    def _perform(self, call: Call, function: Callable[[], Any], timeout: float | None) -> Any:
         token = CURRENT.set(
             ToolContext(
                 run=self._run,
@@ -429,7 +310,7 @@ class ToolRunner:
         finally:
             CURRENT.reset(token)
 
-    def _items(self, call: _Call, stream: Any) -> Iterator[Any]:
+    def _items(self, call: Call, stream: Any) -> Iterator[Any]:
         """The items of a stream. Each may take as long as a call."""
         kept: list[Any] = []
         step = execution.items(stream)
@@ -453,7 +334,7 @@ class ToolRunner:
             raise self._failed(call, error) from None
         self._returned(call, value=kept)
 
-    def _close(self, call: _Call, stream: Any) -> None:
+    def _close(self, call: Call, stream: Any) -> None:
         try:
             execution.start(self._workers, lambda: execution.close(stream))
         except Exception:  # noqa: BLE001, S110 - it is given up already
@@ -461,7 +342,7 @@ class ToolRunner:
 
     # -- how it ended --------------------------------------------------------------------------------------------
 
-    def _returned(self, call: _Call, **how: Any) -> None:
+    def _returned(self, call: Call, **how: Any) -> None:
         with self._lock:
             self._under_way.pop(call.id, None)
         if "value" in how:
@@ -478,27 +359,12 @@ class ToolRunner:
             )
         )
 
-    def _failed(self, call: _Call, error: BaseException) -> HostCallRefused:
+    def _failed(self, call: Call, error: BaseException) -> HostCallRefused:
         error = error.error if isinstance(error, Raised) else error
         name = clean_error(type(error).__name__) or "ToolError"
-        message = call.scrub.message(_words(error))
+        message = call.scrub.message(words(error))
         self._returned(call, error={"class": name, "message": message})
         return HostCallRefused(message, name=name)
-
-
-def _kind(error: BaseException) -> str:
-    return type(error.error if isinstance(error, Raised) else error).__name__
-
-
-def _words(error: BaseException) -> str:
-    """What an exception says; its str() is the tool's own code."""
-    if isinstance(error, Raised):
-        error = error.error
-    try:
-        text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
-    except Exception:  # noqa: BLE001
-        text = ""
-    return text or f"{type(error).__name__} without a message"
 
 
 def _refused(error: ToolError) -> HostCallRefused:

@@ -531,6 +531,48 @@ def test_changed_arguments_are_checked_again() -> None:
     assert bench.of(events.ToolCalled)[0].arguments == {"order": "A", "amount": 9}
 
 
+def test_changed_arguments_need_permission_too_and_stay_secret() -> None:
+    answers = iter(
+        [
+            Decision(True, arguments={"amount": 900}),
+            Decision(True, arguments={"amount": 5, "pin": "4711-new"}),
+        ]
+    )
+    problems: list[str] = []
+
+    @tool(secret=["pin"])
+    def pay(amount: int, pin: str) -> str:
+        return f"{amount} {pin}"
+
+    def ask(request: CallRequest) -> Decision:
+        problems.append(request.problem)
+        return next(answers)
+
+    def permit(request: CallRequest, context: RunContext) -> str | None:
+        return None if request.arguments["amount"] < 100 else "too much"
+
+    bench = Bench(pay, approval=Approval("writes", ask), permit=permit)
+    assert bench.call("pay", amount=9, pin="4711-old") == "5 4711-new"
+    assert problems == ["", "pay is not permitted: too much"]
+    assert "4711" not in repr(bench.events)
+
+
+def test_people_are_waited_for_once_however_many_calls_wait() -> None:
+    together = threading.Barrier(8)
+
+    def ask(request: CallRequest) -> bool:
+        together.wait(5)
+        threading.Event().wait(0.3)
+        return True
+
+    bench = Bench(refund_tool, approval=Approval("writes", ask))
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda n: bench.call("refund", order=str(n)), range(8)))
+    each = [event.waited for event in bench.of(events.ToolReturned)]
+    assert min(each) >= 0.3
+    assert 0.3 <= bench.runner.waited < sum(each)
+
+
 def test_always_is_for_one_tool_and_for_those_who_wait() -> None:
     asked: list[str] = []
     first = threading.Event()
