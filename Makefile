@@ -72,6 +72,7 @@ kill: images ## a run killed at 100 random points and carried on; KILL_SEED=N fo
 
 bench: images ## times, beside their floors
 	@$(BIN)/python -m benchmarks.speed --peer
+	@$(BIN)/python -m benchmarks.tools_speed
 
 stop: setup ## end what the other commands started: the local model and the private engine
 	@$(BIN)/codeact model stop
@@ -79,4 +80,4 @@ stop: setup ## end what the other commands started: the local model and the priv
 
 lock: ## renew requirements.lock from pyproject.toml
 	@uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
-	    --extra local --extra mcp --group dev pyproject.toml -o requirements.lock
+	    --extra local --extra mcp --extra tables --group dev pyproject.toml -o requirements.lock

@@ -40,7 +40,13 @@ def _write(table: Any, sink: Any) -> None:
     import pyarrow as pa
 
     with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
+        if table.num_rows:
+            writer.write_table(table)
+        else:  # which has no batch of its own, and so would lose the values of its dictionaries
+            columns = [
+                column.chunk(0) if column.num_chunks else column.combine_chunks() for column in table.columns
+            ]
+            writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=table.schema))
 
 
 def _cast(table: Any) -> Any:

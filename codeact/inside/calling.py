@@ -183,6 +183,31 @@ def streaming_tool(function: F) -> F:
     return wrapper  # type: ignore[no-any-return]
 
 
+class _Source(str):
+    """Text that is shown as it is."""
+
+    __repr__ = str.__str__
+
+
+def written(function: Callable[..., Any]) -> str:
+    """A function's name and signature as its source has them."""
+    found = inspect.signature(function)
+    parameters = [
+        each.replace(
+            annotation=_source(each.annotation),
+            default=_Source("...") if each.default is ... else each.default,
+        )
+        for each in found.parameters.values()
+    ]
+    return function.__name__ + str(
+        found.replace(parameters=parameters, return_annotation=_source(found.return_annotation))
+    )
+
+
+def _source(annotation: Any) -> Any:
+    return _Source(annotation) if isinstance(annotation, str) else annotation
+
+
 def _checked(function: Callable[..., Any]) -> Any:
     """The function, whose complaint about how it was called says how to call it."""
 
@@ -193,8 +218,7 @@ def _checked(function: Callable[..., Any]) -> Any:
         except TypeError as error:
             if isinstance(error, ToolError) or (error.__traceback__ and error.__traceback__.tb_next):
                 raise
-            written = f"{function.__name__}{inspect.signature(function)}".replace("'", "")
-            raise ArgumentError(f"{error}; write {written}") from None
+            raise ArgumentError(f"{error}; write {written(function)}") from None
 
     return wrapper
 

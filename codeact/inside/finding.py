@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
+from .calling import written
+
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_]+|\d+")
 _COMMON = frozenset(
     [
@@ -59,7 +61,7 @@ class Found:
 
     @property
     def signature(self) -> str:
-        return self.path.rpartition(".")[2] + str(inspect.signature(self.function)).replace("'", "")
+        return written(self.function)
 
     @property
     def doc(self) -> str:

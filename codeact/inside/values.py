@@ -7,14 +7,13 @@ such type can still tell. Large binary values lie beside the JSON in buffers, wh
 from __future__ import annotations
 
 import base64
-import binascii
 import dataclasses
 import enum
 import math
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from pathlib import PurePath, PurePosixPath
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -151,9 +150,10 @@ class _Encoder:
 
     def _bytes(self, value: Buffer) -> Any:
         view = memoryview(value)
+        data = value if view.c_contiguous else view.tobytes()
         if view.nbytes <= MAX_INLINE:
-            return _tagged("bytes", base64.b64encode(view).decode())
-        return {TAG: "bytes", "buffer": self._buffer(value if view.contiguous else view.tobytes())}
+            return _tagged("bytes", base64.b64encode(data).decode())
+        return {TAG: "bytes", "buffer": self._buffer(data)}
 
     def _buffer(self, data: Buffer) -> int:
         self.buffers.append(data)
@@ -291,17 +291,9 @@ class _Decoder:
             return {key: self.value(item, depth + 1) for key, item in made.items()}
         try:
             return self._tagged(made, depth)
-        except (
-            TypeError,
-            ValueError,
-            KeyError,
-            IndexError,
-            OverflowError,
-            InvalidOperation,
-            binascii.Error,
-        ) as error:
-            if isinstance(error, (BadValue, tables.BadTable)):
-                raise
+        except (BadValue, tables.BadTable):
+            raise
+        except Exception as error:
             raise BadValue(f"what should be a {str(made[TAG])[:40]} is none: {error}") from error
 
     def _items(self, items: list[Any], depth: int) -> list[Any]:

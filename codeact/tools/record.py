@@ -64,7 +64,10 @@ def _told(value: Any) -> str:
         return f"{type(value).__name__} {'×'.join(map(str, shape))}"
     if isinstance(value, (bytes, bytearray, memoryview)):
         return f"{len(value):,} bytes"
-    return str(value)
+    try:
+        return str(value)
+    except Exception:  # noqa: BLE001 - a number too large to be written, or code of whoever made the value
+        return type(value).__name__
 
 
 def as_python(tool: Tool, arguments: Mapping[str, Any]) -> str:

@@ -6,6 +6,7 @@ import ast
 import inspect
 import io
 import math
+import re
 import tokenize
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -48,6 +49,8 @@ IMPORTS: Mapping[str, str] = {
     "UUID": "uuid",
 }
 LIBRARIES = frozenset(["numpy", "pandas", "polars", "pyarrow"])
+_QUOTES = re.compile(r'""+|"\Z')
+"""Quotes that could end a docstring."""
 KNOWN = BUILTIN | set(IMPORTS) | LIBRARIES
 
 
@@ -173,10 +176,8 @@ def one_line(text: str) -> str:
 
 def docstring(text: str) -> str:
     """A text as a docstring, whatever it holds."""
-    inner = text.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
-    if "\n" in inner:
-        return f'"""{inner}\n"""'
-    return f'"""{inner[:-1]}\\""""' if inner.endswith('"') else f'"""{inner}"""'
+    inner = _QUOTES.sub(lambda found: found.group().replace('"', '\\"'), text.replace("\\", "\\\\"))
+    return f'"""{inner}\n"""' if "\n" in inner else f'"""{inner}"""'
 
 
 def definition(name: str, text: str) -> str:

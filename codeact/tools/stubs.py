@@ -40,6 +40,7 @@ def modules(tools: Sequence[Tool]) -> dict[str, str]:
     or a tool and a namespace, have one name."""
     by_namespace: dict[str, list[Tool]] = {"": []}
     for tool in tools:
+        _check_namespace(tool.namespace)
         for name in _parents(tool.namespace):
             by_namespace.setdefault(name, [])
         by_namespace[tool.namespace].append(tool)
@@ -63,11 +64,14 @@ def _path(namespace: str, *, package: bool) -> str:
     return f"{folder}/__init__.py" if package else f"{folder}.py"
 
 
+def _check_namespace(namespace: str) -> None:
+    for part in namespace.split(".") if namespace else ():
+        if identifier(part) != part:
+            raise ToolSourceError(f"the namespace {namespace!r:.80} is no Python name; give it another")
+
+
 def _check_names(by_namespace: Mapping[str, list[Tool]]) -> None:
-    for namespace, members in by_namespace.items():
-        for part in namespace.split(".") if namespace else ():
-            if identifier(part) != part:
-                raise ToolSourceError(f"the namespace {namespace!r:.80} is no Python name; give it another")
+    for members in by_namespace.values():
         seen: set[str] = set()
         for tool in members:
             if identifier(tool.name) != tool.name:
@@ -163,20 +167,19 @@ def _type(given: str, name: str, schema: Mapping[str, Any], names: _Names) -> st
     renamed = {each: here for each, here, _ in names.types}
     types = {each: inner for each, _, inner in names.types}
     lines = [f"class {name}(Record):"]
+    fields = [each for each in schema["properties"] if isinstance(each, str) and identifier(each) == each]
     described = schema.get("description")
     doc = (
         stub_text.cleaned(described if isinstance(described, str) else "", MAX_FIELD_DOC)
-        or f"Fields of a {name}."
+        or f"{name}({', '.join(fields)})"
     )
     lines.append(textwrap.indent(stub_text.docstring(doc), "    "))
     lines.append("")
     required = schema.get("required")
-    for field, inner in schema["properties"].items():
-        if isinstance(field, str) and identifier(field) == field:
-            text = stub_text.annotation(stub_text.of_schema(inner, types), renamed)
-            optional = isinstance(required, list) and field not in required and text != "Any"
-            default = " | None" if optional and "None" not in text else ""
-            lines.append(f"    {field}: {text}{default}")
+    for field in fields:
+        text = stub_text.annotation(stub_text.of_schema(schema["properties"][field], types), renamed)
+        optional = isinstance(required, list) and field not in required and text != "Any"
+        lines.append(f"    {field}: {text}{' | None' if optional and 'None' not in text else ''}")
     return "\n".join(lines).rstrip()
 
 

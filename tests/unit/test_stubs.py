@@ -1,0 +1,482 @@
+"""Generated modules: what a person would write, whatever names, texts, types and defaults say."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import importlib
+import inspect
+import sys
+import types
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from codeact import tool
+from codeact.errors import ToolSourceError
+from codeact.tools import prompt, stubs
+from codeact.tools.definitions import from_definition
+from codeact.tools.load import tools_from
+from codeact.tools.tool import Parameter, Tool
+
+
+@dataclasses.dataclass
+class Order:
+    id: str
+    note: str | None = None
+
+
+@tool(effects="read", namespace="shop", raises=["OutOfStock", "KeyError"])
+def order_status(order_id: str, /, *, details: bool = False) -> Order:
+    """Where an order is.
+
+    Args:
+        order_id: As on the invoice.
+    """
+    raise NotImplementedError
+
+
+@tool(effects="read", namespace="shop")
+def changes(since: str = "2020", *words: str, **more: int) -> Iterator[Order]:
+    """What changed."""
+    raise NotImplementedError
+
+
+SHOP = '''"""Tools of shop: each call runs on the host."""
+
+from __future__ import annotations
+
+from typing import Iterator
+
+from codeact_inside import calling as _host
+from codeact_inside.records import Record
+from codeact_inside.toolerrors import ToolError
+
+
+class Order(Record):
+    """Order(id, note)"""
+
+    id: str
+    note: str | None
+
+
+class OutOfStock(ToolError):
+    """Raised by order_status."""
+
+
+@_host.tool
+def order_status(order_id: str, /, *, details: bool = False) -> Order:
+    """Where an order is.
+
+    Args:
+        order_id: As on the invoice.
+
+    Raises:
+        OutOfStock
+        KeyError
+    """
+    return _host.call('shop.order_status', order_id=order_id, details=details)
+
+
+@_host.streaming_tool
+def changes(since: str = '2020', *words: str, **more: int) -> Iterator[Order]:
+    """What changed."""
+    return _host.stream('shop.changes', since=since, words=words, more=more)
+'''
+
+
+def test_a_module_is_what_a_person_would_write() -> None:
+    made = stubs.modules(tools_from([order_status, changes]))
+    assert made["tools/shop.py"] == SHOP
+    assert set(made) == {"tools/__init__.py", "tools/shop.py", "tools/errors.py"}
+
+
+@pytest.fixture
+def inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Imports generated modules as code inside does, with a host that records what it is asked."""
+    asked: list[tuple[str, Any]] = []
+    host = types.ModuleType("sandbox_guest.host")
+    for name, kind in _host_of(asked).items():
+        setattr(host, name, kind)
+    package = types.ModuleType("sandbox_guest")
+    package.host = host  # type: ignore[attr-defined]
+    before = set(sys.modules)
+    monkeypatch.setitem(sys.modules, "sandbox_guest", package)
+    monkeypatch.setitem(sys.modules, "sandbox_guest.host", host)
+    (tmp_path / "codeact_inside").symlink_to(Path(stubs.__file__).parents[1] / "inside")
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def load(tools: list[Tool]) -> tuple[Any, list[tuple[str, Any]]]:
+        for path, source in stubs.modules(tools).items():
+            file = tmp_path / path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(source, "utf-8")
+        importlib.invalidate_caches()
+        return importlib.import_module("tools"), asked
+
+    yield load
+    for name in set(sys.modules) - before:
+        if name.partition(".")[0] in ("tools", "codeact_inside"):
+            del sys.modules[name]
+
+
+def _host_of(asked: list[tuple[str, Any]]) -> Mapping[str, Any]:
+    import contextvars
+
+    class HostCallError(Exception):
+        kind = "OutOfStock"
+
+    class Handle:
+        def cancel(self) -> None: ...
+
+    def call_with_buffers(name: str, payload: Any, buffers: Any) -> Any:
+        asked.append((payload["tool"], payload["arguments"]))
+        if payload["arguments"].get("order_id") == "none":
+            raise HostCallError("none is left")
+        return {"id": "1"}, []
+
+    handle: Any = contextvars.ContextVar("handle", default=None)
+    return {
+        "HostCallError": HostCallError,
+        "Handle": Handle,
+        "HANDLE": handle,
+        "call_with_buffers": call_with_buffers,
+    }
+
+
+def test_imported_it_behaves_like_the_function(inside: Any) -> None:
+    tools, asked = inside(tools_from([order_status, changes]))
+    shop = importlib.import_module("tools.shop")
+    status = shop.order_status
+    assert (
+        str(inspect.signature(status)).replace("'", "")
+        == "(order_id: str, /, *, details: bool = False) -> Order"
+    )
+    assert inspect.getsource(status).splitlines()[0] == "@_host.tool"
+    assert str(inspect.getdoc(status)).startswith("Where an order is.")
+    assert status("A-1").id == "1"
+    assert isinstance(status("A-1", details=True), shop.Order)
+    assert asked == [
+        ("shop.order_status", {"order_id": "A-1"}),
+        ("shop.order_status", {"order_id": "A-1", "details": True}),
+    ]
+    with pytest.raises(shop.OutOfStock, match="none is left"):
+        status("none")
+    with pytest.raises(
+        tools.ArgumentError, match=r"missing 1 required .*; write order_status\(order_id: str, /, \*, details"
+    ):
+        status()
+    with pytest.raises(TypeError, match="order_id is the function len"):
+        status(len)
+    assert issubclass(shop.OutOfStock, tools.ToolError)
+    assert issubclass(importlib.import_module("tools.errors").CallRefused, tools.ToolError)
+
+
+def test_map_keeps_the_order_and_collects_errors(inside: Any) -> None:
+    tools, asked = inside(tools_from([order_status]))
+    status = importlib.import_module("tools.shop").order_status
+    assert [order.id for order in status.map(["a", "b", "c"], details=True)] == ["1"] * 3
+    assert sorted(arguments["order_id"] for _, arguments in asked) == ["a", "b", "c"]
+    with pytest.raises(
+        tools.ToolErrors, match=r"1 of 3 calls failed, the first with OutOfStock: none is left"
+    ) as raised:
+        status.map(["a", "none", "c"])
+    results = raised.value.results
+    assert [type(each).__name__ for each in results] == ["Order", "OutOfStock", "Order"]
+    returned = status.map(["none", "b"], errors="return", concurrency=100)
+    assert [type(each).__name__ for each in returned] == ["OutOfStock", "Order"]
+    assert status.map([]) == []
+
+
+def named(name: str, namespace: str = "", description: str = "", **schema: Any) -> Tool:
+    definition = {"name": name, "description": description, "parameters": schema}
+    return from_definition(definition, lambda **values: None, namespace=namespace)
+
+
+MANY = [
+    named("refund_order", "shop", "Pays a customer back.", properties={"order_id": {"type": "string"}}),
+    named("order_status", "shop", "Where the parcels of an order are."),
+    named(
+        "convert",
+        "money",
+        "Converts an amount between currencies.",
+        properties={"amount": {"type": "number"}},
+    ),
+    named("send_mail", "", "Writes to a customer."),
+]
+
+
+@pytest.mark.parametrize(
+    ("words", "first"),
+    [
+        ("refund", "shop.refund_order"),
+        ("refunding orders", "shop.refund_order"),
+        ("refnud", "shop.refund_order"),
+        ("parcel", "shop.order_status"),
+        ("currency", "money.convert"),
+        ("AMOUNT", "money.convert"),
+        ("mails", "send_mail"),
+        ("the customer's mail", "send_mail"),
+    ],
+)
+def test_search_finds_by_words(inside: Any, words: str, first: str) -> None:
+    tools, _ = inside(MANY)
+    assert tools.search(words)[0].path == first
+
+
+def test_what_search_and_list_give(inside: Any) -> None:
+    tools, asked = inside(MANY)
+    assert tools.search("zebra") == []
+    assert repr(tools.search("zebra")) == "no tool"
+    assert [each.path for each in tools.list("shop")] == ["shop.refund_order", "shop.order_status"]
+    assert len(tools.list()) == 4
+    found = tools.search("refund")[0]
+    assert repr(found) == (
+        "from tools.shop import refund_order  # refund_order(order_id: str = ...): Pays a customer back."
+    )
+    assert found.source.startswith("@_host.tool")
+    assert found(order_id="7") == {"id": "1"}
+    assert asked == [("shop.refund_order", {"order_id": "7"})]
+
+
+# -- hostile input -----------------------------------------------------------------------------------------------
+
+TEXTS = st.text(max_size=60) | st.sampled_from(
+    [
+        '"""\nimport os\nos.system("x")\n"""',
+        "\\",
+        'a"',
+        '\\"""',
+        "\r\nimport os",
+        "\x0cimport os",
+        "\u2028import os",
+        "\ud800",
+        "\u202e",
+        "\x00",
+        "{__import__('os')}",
+        "'''",
+    ]
+)
+NAMES = TEXTS | st.sampled_from(
+    [
+        "class",
+        "_host",
+        "calling",
+        "Record",
+        "ToolError",
+        "search",
+        "list",
+        "Any",
+        "print",
+        "self",
+        "x; import os",
+        "__debug__",
+        "None",
+    ]
+)
+SCHEMAS = st.recursive(
+    st.sampled_from(["string", "integer", "object", "array", "null"]).map(lambda kind: {"type": kind})
+    | st.just({}),
+    lambda inner: (
+        st.dictionaries(NAMES, inner, max_size=3).map(
+            lambda each: {"type": "object", "title": "T", "properties": each}
+        )
+        | st.lists(TEXTS, min_size=1, max_size=3).map(lambda each: {"enum": each})
+        | st.tuples(inner, TEXTS).map(lambda pair: {**pair[0], "default": pair[1], "description": pair[1]})
+    ),
+    max_leaves=6,
+)
+ANNOTATIONS = TEXTS | st.sampled_from(
+    [
+        "__import__('os').system('x')",
+        "[x for x in ().__class__.__bases__]",
+        "lambda: 1",
+        "list[str] | (y := 1)",
+        "Literal['a', f'{1}']",
+        "pandas.DataFrame",
+        "dict[str, list[Order | None]]",
+        "(yield)",
+        "list[" * 200 + "]" * 200,
+    ]
+)
+
+
+class Hostile:
+    def __repr__(self) -> str:
+        return "__import__('os')"
+
+
+@st.composite
+def tools(draw: st.DrawFn) -> list[Tool]:
+    made = []
+    for number in range(draw(st.integers(1, 3))):
+        properties = draw(st.dictionaries(NAMES, SCHEMAS, max_size=4))
+        schema = {"type": "object", "properties": properties, "required": draw(st.lists(NAMES, max_size=2))}
+        made.append(
+            dataclasses.replace(
+                from_definition(
+                    {"name": draw(NAMES) or "t", "description": draw(TEXTS), "parameters": schema},
+                    lambda **values: None,
+                    namespace=f"space_{number}" if draw(st.booleans()) else "",
+                ),
+                errors=tuple(draw(st.lists(NAMES, max_size=2))),
+                returns=draw(ANNOTATIONS),
+            )
+        )
+    parameter = Parameter(
+        "p", "keyword", draw(ANNOTATIONS), required=False, default=draw(st.just(Hostile()) | TEXTS)
+    )
+    made.append(
+        Tool("by_hand", lambda: None, lambda values: values, parameters=(parameter,), description=draw(TEXTS))
+    )
+    return made
+
+
+@given(tools())
+def test_nothing_in_a_tool_becomes_code(made: list[Tool]) -> None:
+    try:
+        files = stubs.modules(made)
+    except ToolSourceError:  # two of one name
+        return
+    for source in files.values():
+        source.encode("utf-8")
+        tree = ast.parse(source)
+        compile(source, "stub", "exec")
+        for node in tree.body:
+            assert_defines(node)
+    prompt.describe(made)
+
+
+def assert_defines(node: ast.stmt) -> None:
+    match node:
+        case ast.Expr(value=ast.Constant(value=str())):
+            pass
+        case ast.ImportFrom(module=module):
+            known = ("__future__", "typing", "datetime", "decimal", "pathlib", "uuid")
+            assert str(module) in known or str(module).startswith("codeact_inside")
+        case ast.ClassDef(bases=[ast.Name(id="Record" | "ToolError")], decorator_list=[], keywords=[]):
+            for inner in node.body:
+                match inner:
+                    case ast.Expr(value=ast.Constant(value=str())):
+                        pass
+                    case ast.AnnAssign(target=ast.Name(), value=None):
+                        assert_type(inner.annotation)
+                    case _:
+                        raise AssertionError(ast.dump(inner))
+        case ast.FunctionDef(
+            decorator_list=[ast.Attribute(value=ast.Name(), attr="tool" | "streaming_tool")]
+        ):
+            assert_stub(node)
+        case _:
+            raise AssertionError(ast.dump(node))
+
+
+def assert_stub(node: ast.FunctionDef) -> None:
+    match node.body:
+        case [
+            ast.Expr(value=ast.Constant(value=str())),
+            ast.Return(value=ast.Call(args=[ast.Constant(value=str())]) as call),
+        ]:
+            assert isinstance(call.func, ast.Attribute)
+            assert all(
+                isinstance(each.value, ast.Name) and each.value.id == each.arg for each in call.keywords
+            )
+        case _:
+            raise AssertionError(ast.dump(node))
+    arguments = node.args
+    for default in [*arguments.defaults, *filter(None, arguments.kw_defaults)]:
+        ast.literal_eval(default)
+    for each in [
+        *arguments.posonlyargs,
+        *arguments.args,
+        *arguments.kwonlyargs,
+        arguments.vararg,
+        arguments.kwarg,
+    ]:
+        if each is not None and each.annotation is not None:
+            assert_type(each.annotation)
+    if node.returns is not None:
+        assert_type(node.returns)
+
+
+def assert_type(hint: ast.expr) -> None:
+    allowed = (
+        ast.Name,
+        ast.Load,
+        ast.Constant,
+        ast.Subscript,
+        ast.Tuple,
+        ast.List,
+        ast.BinOp,
+        ast.BitOr,
+        ast.Attribute,
+        ast.UnaryOp,
+        ast.USub,
+    )
+    for node in ast.walk(hint):
+        assert isinstance(node, allowed), ast.dump(node)
+        assert not isinstance(node, ast.Attribute) or ast.unparse(node.value) in (
+            "numpy",
+            "pandas",
+            "polars",
+            "pyarrow",
+        )
+
+
+@pytest.mark.parametrize(
+    ("made", "message"),
+    [
+        ([named("a"), named("a")], "there are two tools called a; give one another name or namespace"),
+        ([named("shop"), named("a", "shop")], "shop is both a tool and a namespace; give one another name"),
+        (
+            [dataclasses.replace(named("a"), name="x; y")],
+            "the tool 'x; y' has no Python name; give it another",
+        ),
+        (
+            [dataclasses.replace(named("a"), namespace="../x")],
+            "the namespace '../x' is no Python name; give it another",
+        ),
+    ],
+)
+def test_names_that_cannot_be_are_said(made: list[Tool], message: str) -> None:
+    with pytest.raises(ToolSourceError) as raised:
+        stubs.modules(made)
+    assert str(raised.value) == message
+
+
+def test_a_tool_that_is_called_as_ours_keeps_its_name(inside: Any) -> None:
+    made = [named("search", description="The web."), named("_host"), named("ToolError"), named("a", "errors")]
+    tools, asked = inside(made)
+    assert tools.search() == {"id": "1"}
+    assert tools._host() == {"id": "1"}
+    assert [path for path, _ in asked] == ["search", "_host"]
+    assert importlib.import_module("tools.errors").a() == {"id": "1"}
+
+
+def test_what_runs_inside_is_shipped_as_it_is_written(inside: Any) -> None:
+    @tool(where="sandbox")
+    def double(number: int, times: int = 2) -> int:
+        """So many times."""
+        return number * times
+
+    tools, asked = inside(tools_from([double]))
+    assert tools.double(4) == 8
+    assert tools.double.map([1, 2], times=3) == [3, 6]
+    assert asked == []
+
+
+def test_five_hundred_tools_cost_the_prompt_no_more_than_twenty() -> None:
+    def some(count: int) -> list[Tool]:
+        return [named(f"look_up_{n}", f"space_{n // 10}", "Looks up orders.") for n in range(count)]
+
+    assert "from tools.space_1 import look_up_19" in prompt.describe(some(20))
+    assert len(prompt.describe(some(500))) <= len(prompt.describe(some(20)))
+    text = prompt.describe(some(500))
+    assert "There are 500 functions" in text
+    assert "tools.space_0 (10)" in text
+    assert "and 30 more" in text
+    assert prompt.describe([]) == ""
