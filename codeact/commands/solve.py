@@ -336,7 +336,8 @@ def _report(result: Result, settings: Settings) -> None:
     if result.status == "failed":
         fail(result.error or "the run failed")
     elif result.status != "answered":
-        mend = "raise the limit, or see" if result.status == "limit" else "see"
+        on = f"go on with `codeact resume {result.run}`, or see"
+        mend = on if result.status in ("limit", "interrupted") else "see"
         reason = result.error or result.status.replace("_", " ")
         fail(f"run {result.run}: {reason}; {mend} `codeact show {result.run}`")
     if settings.json:
