@@ -60,6 +60,8 @@ class Journal:
             ) from error
         try:
             _lock(self._file, folder)
+            if not path.exists():
+                raise UsageError(f"{folder.name}: the run was deleted; see `codeact runs`")
             self.size = _whole_lines(path)
             os.ftruncate(self._file, self.size)
         except BaseException:
@@ -134,14 +136,22 @@ def _lock(file: int, folder: Path) -> None:
 
 def is_live(folder: Path) -> bool:
     """Whether a process writes the journal in a run's folder. Raises OSError where there is none."""
+    with held(folder) as free:
+        return not free
+
+
+@contextlib.contextmanager
+def held(folder: Path) -> Iterator[bool]:
+    """Whether nobody writes the journal in a run's folder; nobody begins to meanwhile. Raises OSError where there is none."""
     with (folder / FILE).open("rb") as file:
         try:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            return True
+            yield False
+            return
         except OSError:
-            pass
-    return False
+            pass  # a file system without locks
+        yield True
 
 
 def _whole_lines(path: Path) -> int:

@@ -324,14 +324,23 @@ class Sandbox:
                 on_output(output)
 
     def stream(
-        self, code: str, *, timeout: float | None = None, max_timeout: float | None = None
+        self,
+        code: str,
+        *,
+        timeout: float | None = None,
+        max_timeout: float | None = None,
+        afresh: bool = True,
     ) -> Generator[Output, None, CellResult]:
         """Runs one cell, yields its outputs as they come and returns its result; closing it interrupts the cell.
 
-        A kernel that is gone is started afresh first, and the result says what was lost when it went. `timeout` and
+        A kernel that is gone is started afresh first, and the result says what was lost when it went; without `afresh`, the
+        cell is not run then, and its status is `refused`. `timeout` and
         `max_timeout` are for this cell. Raises SandboxBusy when this thread has not read its last cell to the end.
         """
-        with self._turns.take(), contextlib.closing(self._attempts(code, timeout, max_timeout)) as outputs:
+        with (
+            self._turns.take(),
+            contextlib.closing(self._attempts(code, timeout, max_timeout, afresh)) as outputs,
+        ):
             while True:
                 self._turns.read_here()
                 try:
@@ -342,7 +351,7 @@ class Sandbox:
                 yield output
 
     def _attempts(
-        self, code: str, timeout: float | None, max_timeout: float | None
+        self, code: str, timeout: float | None, max_timeout: float | None, afresh: bool
     ) -> Generator[Output, None, CellResult]:
         said: list[Output] = []
         lost: str | None = None
@@ -350,11 +359,13 @@ class Sandbox:
             news, lost_now = self._ready()
             lost = lost_now or lost
             yield from news
+            if lost is not None and not afresh:
+                return CellResult("refused", tuple(news), lost=lost)
             cell = self._next_cell([*said, *news], timeout, max_timeout)
             result = yield from self._stream(cell, code)
             lost = result.lost or lost
             said = list(result.outputs)
-            if result.status != "refused" or not cell.kernel_gone or attempt == ATTEMPTS - 1:
+            if result.status != "refused" or not cell.kernel_gone or attempt == ATTEMPTS - 1 or not afresh:
                 break
         return replace(result, lost=lost)
 

@@ -20,7 +20,7 @@ class Held:
     last: float
 
 
-def held(runs: Path) -> Iterator[Held]:
+def sizes_of(runs: Path) -> Iterator[Held]:
     """What the runs in a folder hold."""
     from codeact.blobs import sizes
     from codeact.journal import FILE
@@ -32,13 +32,14 @@ def held(runs: Path) -> Iterator[Held]:
 
 def remove(folder: Path) -> bool:
     """Removes a run with all that it kept; False where it is live, or gone already. Raises OSError."""
-    from codeact.journal import is_live
+    from codeact.journal import held
 
+    doomed = folder.with_name(f".{folder.name}-{uuid.uuid4().hex[:6]}")
     try:
-        if is_live(folder):
-            return False
-        doomed = folder.with_name(f".{folder.name}-{uuid.uuid4().hex[:6]}")
-        folder.rename(doomed)  # at once: a run is there or not, and not in half
+        with held(folder) as ours:
+            if not ours:
+                return False
+            folder.rename(doomed)  # at once: a run is there or not, and not in half
     except FileNotFoundError:
         return False
     shutil.rmtree(doomed)
@@ -48,7 +49,7 @@ def remove(folder: Path) -> bool:
 def tidy(runs: Path, limit: int) -> list[Path]:
     """Removes runs, those first that were not written to for longest, until what is left holds no more than `limit` bytes; those removed."""
     removed = []
-    found = sorted(held(runs), key=lambda run: run.last)
+    found = sorted(sizes_of(runs), key=lambda run: run.last)
     total = sum(run.size for run in found)
     for run in found[:-1]:  # the latest stays, however large it is
         if total <= limit:

@@ -83,6 +83,9 @@ class Cells:
             self.count += 1
             yield self._record.emit(events.CodeStarted(turn=turn, source=action.source, cell=self.count))
             cell = yield from self._run_cell(action, said)
+            if cell.status == "refused" and cell.lost is not None:  # its kernel went before it began
+                told = yield from self._after_death(_last_words(cell.outputs), cell.lost, done)
+                cell = yield from self._run_cell(action, (*cell.outputs, Notice(told)))
             done.append(Past(self.count, turn, action.source, cell))
             yield from self._answering.told()
             text, pictures = self._observed(cell)
@@ -97,7 +100,7 @@ class Cells:
             raise Answered(answer=self._answering.last)
         follow_up = self._follow_up(reading.actions[len(texts) - 1], cell, texts[-1])
         if cell.lost is not None:
-            follow_up = yield from self._after_death(_reason(cell), cell.lost, done)
+            follow_up = yield from self._after_death(_last_words(cell.outputs), cell.lost, done)
         if len(texts) < len(reading.actions):
             follow_up = f"{context.follow_ups()['more_blocks']} {follow_up}"
         notes = "".join(f"({note})\n" for note in reading.notes)
@@ -131,7 +134,7 @@ class Cells:
         self._names = {}
         self.ran = True
         longest = math.inf if left is None else left
-        outputs = self._box.stream(action.source, timeout=timeout, max_timeout=longest)
+        outputs = self._box.stream(action.source, timeout=timeout, max_timeout=longest, afresh=False)
         pump: Pump[Output | CellResult | None] = Pump(_to_the_end(outputs))
         self._record.on_post = lambda: pump.add(None)
         self._begin(self.count, ended=False)
@@ -146,7 +149,16 @@ class Cells:
             self._record.on_post = lambda: None
             self._tools.end()
         yield from self.beside()
-        return dataclasses.replace(cell, outputs=(*said, *cell.outputs))
+        return dataclasses.replace(cell, outputs=(*said, *cell.outputs, *self._not_made_again()))
+
+    def _not_made_again(self) -> tuple[Output, ...]:
+        """Calls of a cell that went on after the run was cut off: those that it had made before and not since."""
+        left = self._recorded.left()
+        if not left:
+            return ()
+        return (
+            Notice(f"before the run was cut off, this code also called {', '.join(left)}; those calls stand"),
+        )
 
     def _begin(self, cell: int, *, ended: bool) -> None:
         self._recorded.begin(cell, ended=ended)
@@ -272,10 +284,6 @@ class Cells:
 def _to_the_end(outputs: Generator[Output, None, CellResult]) -> Iterator[Output | CellResult]:
     """The outputs of a cell, then its result."""
     yield (yield from outputs)
-
-
-def _reason(cell: CellResult) -> str:
-    return _last_words(cell.outputs)
 
 
 def _last_words(said: Sequence[Output]) -> str:

@@ -135,6 +135,33 @@ def test_a_sandbox_that_is_gone_comes_back_with_its_files(tmp_path: Path) -> Non
     assert result.answer == ["kept", "line 2500"]
 
 
+def test_a_kernel_that_dies_between_cells_is_noticed_before_the_next(tmp_path: Path) -> None:
+    """Whether it is noticed before the cell is sent or by its being refused, the cell finds the state."""
+    cells = [
+        "import threading, os\nx = 5\nif not os.path.exists('/tmp/once'):\n    open('/tmp/once', 'w').close()\n    threading.Timer(0.05, os._exit, [3]).start()",
+        "final_answer(x)",
+    ]
+    model = ScriptedModel([block(c) for c in cells])
+    small = Agent(model, image="minimal", runs=tmp_path / "runs")
+
+    def observer(event: events.Event) -> None:
+        if isinstance(event, events.Observed) and event.turn == 1:
+            wait_until_dead(event.run)
+
+    result = small.run("Do it.", observers=[observer])
+    assert restarts(result)[0].restored == (1,)
+    assert "the code of cell 1 was run again" in observations(result)[1]
+    assert result.answer == 5
+
+
+def wait_until_dead(run: str) -> None:
+    client = find_engine().client()
+    (container,) = client.containers.list(filters={"label": f"codeact.run={run}"})
+    while "sandbox_guest.kernel" in str(container.top(ps_args="-eo pid,args")):
+        pass
+    client.close()
+
+
 def test_a_death_while_state_is_restored_ends_in_a_fresh_kernel(tmp_path: Path) -> None:
     result = solve(
         tmp_path,
