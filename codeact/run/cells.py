@@ -135,9 +135,9 @@ class Cells:
         self.ran = True
         longest = math.inf if left is None else left
         outputs = self._box.stream(action.source, timeout=timeout, max_timeout=longest, afresh=False)
+        self._begin(self.count, ended=False)  # before the pump runs it: its first call may come at once
         pump: Pump[Output | CellResult | None] = Pump(_to_the_end(outputs))
         self._record.on_post = lambda: pump.add(None)
-        self._begin(self.count, ended=False)
         try:
             while not isinstance(item := pump.get(), CellResult):
                 yield from self.beside()
