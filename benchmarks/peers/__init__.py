@@ -13,6 +13,8 @@ from sandbox.engine import find_engine
 from sandbox.images import image_tag
 
 LLM_SANDBOX = "llm-sandbox[docker]==0.3.46"
+IPYBOX = ["ipybox==0.9.2", "mcp<2"]
+"""It imports names that the newer `mcp` does not have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +31,27 @@ def llm_sandbox(runs: int, cells: int) -> Peer:
 
     Raises RuntimeError when it cannot be installed or does not run.
     """
+    return _measured(
+        "llm-sandbox", [LLM_SANDBOX], [find_engine().url, image_tag("data"), str(runs), str(cells)]
+    )
+
+
+def ipybox(runs: int, cells: int) -> Peer:
+    """ipybox as it is by default: a kernel of this machine behind two servers, with nothing that contains the code.
+
+    Raises RuntimeError when it cannot be installed or does not run.
+    """
+    return _measured("ipybox", IPYBOX, [str(runs), str(cells)])
+
+
+def _measured(name: str, packages: list[str], arguments: list[str]) -> Peer:
     with tempfile.TemporaryDirectory() as folder:
         venv.create(folder, with_pip=True)
         python = str(Path(folder) / "bin" / "python")
-        _run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", LLM_SANDBOX])
-        script = str(Path(__file__).with_name("llm_sandbox_script.py"))
-        said = _run([python, script, find_engine().url, image_tag("data"), str(runs), str(cells)])
-    return Peer(LLM_SANDBOX, **json.loads(said.splitlines()[-1]))
+        _run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages])
+        script = Path(__file__).with_name(f"{name.replace('-', '_')}_script.py")
+        said = _run([python, str(script), *arguments])
+    return Peer(name, **json.loads(said.splitlines()[-1]))
 
 
 def _run(command: list[str]) -> str:

@@ -1,0 +1,94 @@
+"""Starts of all kinds, files in and out, and what many sandboxes at once cost."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchmarks.measuring import Figure, median_seconds
+from benchmarks.plain import execute, plain_kernel
+from sandbox import Pool, Sandbox
+
+MEGABYTES = 64
+IMAGE = "data"
+
+
+def figures(runs: int, alive: int) -> Iterator[Figure]:
+    """`runs` starts of each kind; up to `alive` sandboxes at once."""
+    plain = median_seconds(plain_start, runs)
+    yield Figure("cold start of a plain kernel", plain, "s")
+    yield Figure(
+        "new kernel in a sandbox that runs", statistics.median(restarts(runs)), "s", plain, "a plain kernel"
+    )
+    yield Figure("hand-over from a pool", 1000 * statistics.median(hand_overs(runs)), "ms", aim="≤ 20 ms")
+    into, out = transfers()
+    yield Figure("files in", into, "MB/s")
+    yield Figure("files out", out, "MB/s")
+    for number, start, memory in crowd(alive):
+        yield Figure(f"start beside {number} others", start, "s")
+        if number:
+            yield Figure(f"memory of each of {number}", memory / 2**20, "MiB")
+
+
+def plain_start() -> None:
+    with plain_kernel() as kernel:
+        execute(kernel, "6 * 7")
+
+
+def restarts(times: int) -> list[float]:
+    """Seconds from a kernel's death to the next cell's result."""
+    taken = []
+    with Sandbox(IMAGE) as box:
+        for _ in range(times):
+            box.run("import os; os._exit(0)")
+            began = time.perf_counter()
+            assert box.run("6 * 7").result == "42"
+            taken.append(time.perf_counter() - began)
+    return taken
+
+
+def hand_overs(times: int) -> list[float]:
+    """Seconds until a sandbox of a filled pool is in hand."""
+    taken = []
+    with Pool(IMAGE, size=2) as pool:
+        for _ in range(times):
+            pool.wait()
+            began = time.perf_counter()
+            box = pool.take()
+            taken.append(time.perf_counter() - began)
+            box.close()
+    return taken
+
+
+def transfers() -> tuple[float, float]:
+    """Megabytes a second of one large file, into a sandbox and out of it."""
+    with tempfile.TemporaryDirectory() as folder, Sandbox(IMAGE) as box:
+        source, target = Path(folder, "in"), Path(folder, "out")
+        source.write_bytes(os.urandom(MEGABYTES * 10**6))
+        began = time.perf_counter()
+        box.put(source, "file")
+        middle = time.perf_counter()
+        box.get("file", target)
+        end = time.perf_counter()
+    return MEGABYTES / (middle - began), MEGABYTES / (end - middle)
+
+
+def crowd(most: int) -> Iterator[tuple[int, float, float]]:
+    """Number alive, seconds to start one more and get a cell's result from it, bytes of memory of each."""
+    steps = sorted({0, most // 4, most // 2, most})
+    with contextlib.ExitStack() as stack:
+        boxes: list[Sandbox] = []
+        for step in steps:
+            while len(boxes) < step:
+                boxes.append(stack.enter_context(Sandbox(IMAGE)))
+            began = time.perf_counter()
+            with Sandbox(IMAGE) as one_more:
+                assert one_more.run("6 * 7").result == "42"
+                seconds = time.perf_counter() - began
+            memory = statistics.median(box.memory() for box in boxes) if boxes else 0.0
+            yield step, seconds, memory
