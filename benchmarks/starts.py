@@ -12,10 +12,15 @@ from pathlib import Path
 
 from benchmarks.measuring import Figure, median_seconds
 from benchmarks.plain import execute, plain_kernel
+from codeact.agent import Agent
+from codeact.events import SandboxRestarted
+from codeact.models import ScriptedModel
+from codeact.types import RunLimits
 from sandbox import Pool, Sandbox
 
 MEGABYTES = 64
 IMAGE = "data"
+RESTORED = (1, 10, 50)
 
 
 def figures(runs: int, alive: int) -> Iterator[Figure]:
@@ -29,10 +34,29 @@ def figures(runs: int, alive: int) -> Iterator[Figure]:
     into, out = transfers()
     yield Figure("files in", into, "MB/s")
     yield Figure("files out", out, "MB/s")
+    for cells, seconds in restores():
+        yield Figure(f"state of {cells} cells restored", seconds, "s")
     for number, start, memory in crowd(alive):
         yield Figure(f"start beside {number} others", start, "s")
         if number:
             yield Figure(f"memory of each of {number}", memory / 2**20, "MiB")
+
+
+def restores() -> Iterator[tuple[int, float]]:
+    """Cells that had run, and the seconds until a new kernel had their state after the first one died."""
+    for cells in RESTORED:
+        replies = [block(f"x{n} = {n}") for n in range(cells)]
+        replies += [block("import os; os._exit(1)"), block("final_answer(x0)")]
+        limits = RunLimits(turns=None)
+        with tempfile.TemporaryDirectory() as folder:
+            events = Agent(ScriptedModel(replies), image=IMAGE, limits=limits, runs=Path(folder)).stream(
+                "Go on."
+            )
+            yield cells, sum(event.seconds for event in events if isinstance(event, SandboxRestarted))
+
+
+def block(code: str) -> str:
+    return f"Next.\n```python\n{code}\n```"
 
 
 def plain_start() -> None:
