@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import statistics
 import tempfile
@@ -12,6 +11,7 @@ from pathlib import Path
 
 from benchmarks.measuring import Figure, median_seconds
 from benchmarks.plain import execute, plain_kernel
+from benchmarks.scale import growth
 from codeact.agent import Agent
 from codeact.events import SandboxRestarted
 from codeact.models import ScriptedModel
@@ -36,10 +36,10 @@ def figures(runs: int, alive: int) -> Iterator[Figure]:
     yield Figure("files out", out, "MB/s")
     for cells, seconds in restores():
         yield Figure(f"state of {cells} cells restored", seconds, "s")
-    for number, start, memory in crowd(alive):
-        yield Figure(f"start beside {number} others", start, "s")
-        if number:
-            yield Figure(f"memory of each of {number}", memory / 2**20, "MiB")
+    grown = growth(alive, IMAGE)
+    for started in (grown[0], grown[alive // 2], grown[-1]):
+        yield Figure(f"start as number {started.alive}", started.seconds, "s")
+        yield Figure(f"memory of number {started.alive}", started.memory / 2**20, "MiB")
 
 
 def restores() -> Iterator[tuple[int, float]]:
@@ -100,19 +100,3 @@ def transfers() -> tuple[float, float]:
         box.get("file", target)
         end = time.perf_counter()
     return MEGABYTES / (middle - began), MEGABYTES / (end - middle)
-
-
-def crowd(most: int) -> Iterator[tuple[int, float, float]]:
-    """Number alive, seconds to start one more and get a cell's result from it, bytes of memory of each."""
-    steps = sorted({0, most // 4, most // 2, most})
-    with contextlib.ExitStack() as stack:
-        boxes: list[Sandbox] = []
-        for step in steps:
-            while len(boxes) < step:
-                boxes.append(stack.enter_context(Sandbox(IMAGE)))
-            began = time.perf_counter()
-            with Sandbox(IMAGE) as one_more:
-                assert one_more.run("6 * 7").result == "42"
-                seconds = time.perf_counter() - began
-            memory = statistics.median(box.memory() for box in boxes) if boxes else 0.0
-            yield step, seconds, memory

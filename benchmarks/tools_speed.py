@@ -18,7 +18,7 @@ from typing import Any
 
 import click
 
-from benchmarks.speed import Figure, row
+from benchmarks.measuring import Figure, row
 from codeact import workspace
 from codeact.tools import crossing, prompt, stubs
 from codeact.tools.approval import Approval
