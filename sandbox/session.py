@@ -101,6 +101,7 @@ class Sandbox:
         self._files: Files | None = None
         self._proxy: Proxy | None = None
         self._turns = Turns()
+        self._stopping = threading.RLock()
         self._cell = 0
         self._kernel_up = False
         self._closed = False
@@ -158,7 +159,7 @@ class Sandbox:
                 raise SandboxClosed("this sandbox was closed while it started")
         except BaseException:
             if self._backend is not backend:  # not ours yet, or no more, since another thread closed us
-                _stop(backend)
+                self._stop(backend)
             raise
 
     def _bring_up(self, backend: Backend) -> None:
@@ -260,7 +261,7 @@ class Sandbox:
                 proxy.close()
         finally:
             if backend is not None:
-                _stop(backend)
+                self._stop(backend)
 
     # -- for a pool ----------------------------------------------------------------------------------------------
 
@@ -301,6 +302,15 @@ class Sandbox:
             if self._backend is not None:
                 self._backend.relabel(label)
         self._send_inputs(frozenset())
+
+    def _stop(self, backend: Backend) -> None:
+        """One thread at a time: who closes a sandbox that is starting, and who starts it, both end it."""
+        with self._stopping:
+            try:
+                backend.stop()
+            except BaseException:  # Ctrl-C: once more, for a sandbox that is left would go on for a while
+                backend.stop()
+                raise
 
     # -- cells ---------------------------------------------------------------------------------------------------
 
@@ -527,11 +537,3 @@ class Sandbox:
 
 def _is_input(path: str) -> bool:
     return path.removeprefix("/workspace/").startswith("data/")
-
-
-def _stop(backend: Backend) -> None:
-    try:
-        backend.stop()
-    except BaseException:  # Ctrl-C: once more, for a sandbox that is left would go on for a while
-        backend.stop()
-        raise

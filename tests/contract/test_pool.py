@@ -266,8 +266,10 @@ def test_close_ends_all_that_there_is(engine: docker.DockerClient) -> None:
 
 
 @pytest.mark.parametrize("moment", range(6))
-def test_closed_while_one_starts(engine: docker.DockerClient, moment: int) -> None:
-    warm = Pool("minimal", size=1)
+def test_closed_while_one_starts(
+    settings: Mapping[str, Any], engine: docker.DockerClient, moment: int
+) -> None:
+    warm = Pool("minimal", size=1, **settings)
     threading.Event().wait(moment * 0.15)  # the moment is what varies
     warm.close()
     assert ours(engine) == set()
