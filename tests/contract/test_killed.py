@@ -8,10 +8,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import pytest
 from platformdirs import user_cache_path
@@ -66,11 +64,9 @@ def kill_at(word: str, seconds: float, label: str, backend: str, env: dict[str, 
     return child.pid
 
 
+@pytest.mark.parametrize("backend", EACH, indirect=True)
 @pytest.mark.parametrize("word", MOMENTS)
-def test_nothing_is_left_after_the_next_gc(
-    settings: Mapping[str, Any], host: Host, tmp_path: Path, word: str
-) -> None:
-    backend = str(settings["backend"])
+def test_nothing_is_left_after_the_next_gc(backend: str, host: Host, tmp_path: Path, word: str) -> None:
     scratch = tmp_path / "tmp"
     scratch.mkdir()
     env = {**os.environ, "TMPDIR": str(scratch), "PYTHONPATH": str(ROOT)}
