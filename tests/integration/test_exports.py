@@ -208,7 +208,15 @@ def test_dark_and_light(page: Page) -> None:
 
 
 def test_events_are_exported_as_they_were_recorded(folder: Path) -> None:
-    assert exports.text(folder, "jsonl", folder) == (folder / "run.jsonl").read_text()
+    """With what lies beside the journal put back, but for pictures."""
+    lines = exports.text(folder, "jsonl", folder).splitlines()
+    recorded = (folder / "run.jsonl").read_text().splitlines()
+    assert [json.loads(line)["seq"] for line in lines] == [json.loads(line)["seq"] for line in recorded]
+    assert "$blob" in "".join(recorded)
+    assert "$blob" not in "".join(lines)
+    assert [line for line in recorded if "$blob" not in line] == [
+        line for line, there in zip(lines, recorded, strict=True) if "$blob" not in there
+    ]
 
 
 def test_a_file_that_cannot_be_written_is_said_and_nothing_is_left(place: Path, folder: Path) -> None:
