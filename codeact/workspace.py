@@ -48,9 +48,9 @@ def prepare(box: Sandbox, names: list[str], modules: Mapping[str, str] = NO_MODU
     """
     for file in resources.files("codeact.inside").iterdir():
         if file.name.endswith(".py"):
-            box.write(f"{FOLDER}/{PACKAGE}/{file.name}", file.read_bytes())
+            box.write(f"{FOLDER}/{PACKAGE}/{file.name}", file.read_bytes(), read_only=True)
     for path, source in modules.items():
-        box.write(f"{FOLDER}/{path}", source)
+        box.write(f"{FOLDER}/{path}", source, read_only=True)
     return set_up_kernel(box, names)
 
 

@@ -498,10 +498,11 @@ class Sandbox:
         except OSError as error:
             raise FileError(f"{source}: cannot be read on the host: {error.strerror}") from error
 
-    def write(self, path: str, content: bytes | str) -> None:
-        """Writes a file of the workspace. Raises FileError."""
+    def write(self, path: str, content: bytes | str, *, read_only: bool = False) -> None:
+        """Writes a file of the workspace, which code inside may change unless it is `read_only`. Raises FileError."""
         data = content.encode() if isinstance(content, str) else content
-        self._transfers().put(io.BytesIO(data), path, mode=0o444 if _is_input(path) else 0o664)
+        mode = 0o444 if read_only or _is_input(path) else 0o664
+        self._transfers().put(io.BytesIO(data), path, mode=mode)
 
     def get(self, path: str, target: str | Path) -> int:
         """Copies a file of the workspace to the host, whole or not at all; its size in bytes. Raises FileError."""

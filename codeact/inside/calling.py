@@ -191,17 +191,19 @@ class _Source(str):
 
 def written(function: Callable[..., Any]) -> str:
     """A function's name and signature as its source has them."""
-    found = inspect.signature(function)
-    parameters = [
-        each.replace(
-            annotation=_source(each.annotation),
-            default=_Source("...") if each.default is ... else each.default,
-        )
+    found = _signature(function)
+    shown = [
+        each.replace(default=_Source("...")) if each.default is ... else each
         for each in found.parameters.values()
     ]
-    return function.__name__ + str(
-        found.replace(parameters=parameters, return_annotation=_source(found.return_annotation))
-    )
+    return function.__name__ + str(found.replace(parameters=shown))
+
+
+def _signature(function: Callable[..., Any]) -> inspect.Signature:
+    """Its signature, whose annotations are shown as the source has them."""
+    found = inspect.signature(function)
+    parameters = [each.replace(annotation=_source(each.annotation)) for each in found.parameters.values()]
+    return found.replace(parameters=parameters, return_annotation=_source(found.return_annotation))
 
 
 def _source(annotation: Any) -> Any:
@@ -219,6 +221,8 @@ def _checked(function: Callable[..., Any]) -> Any:
             if isinstance(error, ToolError) or (error.__traceback__ and error.__traceback__.tb_next):
                 raise
             raise ArgumentError(f"{error}; write {written(function)}") from None
+
+    wrapper.__signature__ = _signature(function)  # type: ignore[attr-defined]
 
     return wrapper
 

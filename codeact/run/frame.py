@@ -73,7 +73,15 @@ class Run:
             functions={
                 "final_answer": self._answering.take,
                 "names": lambda payload: self._cells.take_names(payload),
-                **({crossing.FUNCTION: crossing.function(self._tools.call)} if setup.tools.tools else {}),
+                **(
+                    {
+                        crossing.FUNCTION: crossing.function(
+                            self._tools.call, lambda inside, target: self._box.get(inside, target)
+                        )
+                    }
+                    if setup.tools.tools
+                    else {}
+                ),
             },
             backend=setup.backend,
             runtime=setup.runtime,

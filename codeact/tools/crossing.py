@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import base64
 import binascii
+import contextlib
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any
 
 from codeact.errors import ToolError
 from codeact.inside import values
-from sandbox.errors import HostCallRefused
+from sandbox.errors import HostCallRefused, SandboxError
 from sandbox.hostcalls import Answer, HostCall, WithCall
 
 FUNCTION = "tool"
 MAX_RECORDED = 8 * 1024 * 1024
 """Bytes of buffers that a record of a result keeps."""
 
+MAX_FILES = 16
+"""Files of the workspace that one call may name."""
+
+Fetch = Callable[[str, Path], object]
+"""Copies a file of the workspace to a path of the host. Raises SandboxError."""
 Call = Callable[[str, Mapping[str, Any]], Any]
 """Answers a call of a tool by its path and arguments: with what `encode` made, or an iterator of such."""
 
@@ -37,22 +44,76 @@ def _named(path: PurePath) -> str:
     return path.as_posix()
 
 
-def function(call: Call) -> WithCall:
-    """The host's function through which code in a sandbox calls tools."""
+class WorkspaceFile(type(Path())):  # type: ignore[misc]
+    """The path of a copy on the host, for the time of one call; `inside` is where the file lies in the workspace."""
+
+    inside = ""
+
+
+def function(call: Call, fetch: Fetch | None = None) -> WithCall:
+    """The host's function through which code in a sandbox calls tools. `fetch` copies a file of the workspace, for which
+    code gave a path; without it, tools get the path as it is."""
 
     def answer(asked: HostCall) -> Answer | Iterator[Answer]:
-        path, arguments = _read(asked)
-        result = call(path, arguments)
-        return map(_answer, result) if isinstance(result, Iterator) else _answer(result)
+        folder = contextlib.ExitStack()
+        try:
+            path, arguments = _read(asked, _Files(fetch, folder))
+            result = call(path, arguments)
+        except BaseException:
+            folder.close()
+            raise
+        if isinstance(result, Iterator):
+            return _items(result, folder)
+        folder.close()
+        return _answer(result)
 
     return WithCall(answer)
 
 
-def _read(asked: HostCall) -> tuple[str, dict[str, Any]]:
+def _items(result: Iterator[Any], folder: contextlib.ExitStack) -> Iterator[Answer]:
+    with folder:
+        try:
+            yield from map(_answer, result)
+        finally:
+            close = getattr(result, "close", None)
+            if close is not None:
+                close()
+
+
+class _Files:
+    """Copies of the files that one call names, in a folder that goes with `life`."""
+
+    def __init__(self, fetch: Fetch | None, life: contextlib.ExitStack) -> None:
+        self._fetch, self._life = fetch, life
+        self._folder: Path | None = None
+        self._count = 0
+
+    def __call__(self, inside: str) -> Path:
+        if self._fetch is None:
+            return Path(inside)
+        if self._folder is None:
+            self._folder = Path(self._life.enter_context(tempfile.TemporaryDirectory(prefix="codeact-")))
+        self._count += 1
+        if self._count > MAX_FILES:
+            raise values.BadValue(f"more than {MAX_FILES} paths in one call")
+        place = self._folder / str(self._count)
+        place.mkdir()
+        target = WorkspaceFile(place / Path(inside).name)
+        target.inside = inside
+        try:
+            self._fetch(inside, target)
+        except SandboxError as error:
+            raise values.BadValue(str(error)) from None
+        return target
+
+
+def _read(asked: HostCall, file: _Files) -> tuple[str, dict[str, Any]]:
     match asked.value:
         case {"tool": str(path), "arguments": dict(arguments)}:
             try:
-                return path, {name: values.decode(made, asked.buffers) for name, made in arguments.items()}
+                return path, {
+                    name: values.decode(made, asked.buffers, path=file) for name, made in arguments.items()
+                }
             except values.BadValue as error:
                 raise HostCallRefused(f"{path[:200]}(): {error}", name="ArgumentError") from None
     raise HostCallRefused("a call is {'tool': ..., 'arguments': {...}}", name="ArgumentError")

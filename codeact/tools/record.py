@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from codeact.inside import values
@@ -29,7 +29,7 @@ def digest(tool: Tool, arguments: Mapping[str, Any]) -> str:
 
     Where some are secret it takes effort to try values against it.
     """
-    made, buffers = values.encode(dict(arguments))
+    made, buffers = values.encode(dict(arguments), path=_inside)
     parts = [tool.path, made, [hashlib.sha256(buffer).hexdigest() for buffer in buffers]]
     text = json.dumps(parts if buffers else parts[:2], sort_keys=True, separators=(",", ":")).encode()
     if tool.secret:
@@ -57,8 +57,15 @@ def _short(value: Any) -> Any:
     return f"{text[:SHOWN_ARGUMENT]}... ({len(text):,} characters as JSON)"
 
 
+def _inside(path: PurePath) -> str:
+    """A file as code inside calls it."""
+    return str(getattr(path, "inside", path))
+
+
 def _told(value: Any) -> str:
     """A value that JSON has not: a table or an array by its shape, anything else as it says itself."""
+    if isinstance(value, PurePath):
+        return _inside(value)
     shape = getattr(value, "shape", None)
     if isinstance(shape, tuple) and shape:
         return f"{type(value).__name__} {'×'.join(map(str, shape))}"
