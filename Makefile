@@ -72,7 +72,7 @@ kill: images ## a run killed at 100 random points and carried on; KILL_SEED=N fo
 
 bench: images ## times, beside their floors
 	@$(BIN)/python -m benchmarks.speed --peer
-	@$(BIN)/python -m benchmarks.tools_speed
+	@$(BIN)/python -m benchmarks.tools_speed --peer
 
 stop: setup ## end what the other commands started: the local model and the private engine
 	@$(BIN)/codeact model stop

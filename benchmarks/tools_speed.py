@@ -7,6 +7,7 @@ floor of a call is a round trip of a JSON value to a function that does nothing.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import sys
 import threading
@@ -18,6 +19,7 @@ from typing import Any
 
 import click
 
+from benchmarks import peers
 from benchmarks.measuring import Figure, row
 from codeact import workspace
 from codeact.tools import crossing, prompt, stubs
@@ -172,6 +174,11 @@ def prompt_figures() -> Iterator[Figure]:
         yield Figure(f"prompt of {count} tools", tokens, "tokens")
 
 
+def peer_figures() -> Iterator[Figure]:
+    seconds = peers.ipybox_calls(CALLS)
+    yield Figure(f"{peers.IPYBOX[0]}: trivial call", seconds * 1000, "ms")
+
+
 def figures() -> Iterator[Figure]:
     made = table(MEGABYTES)
 
@@ -187,11 +194,12 @@ def figures() -> Iterator[Figure]:
 
 
 @click.command()
+@click.option("--peer", is_flag=True, help="also measure ipybox, installed for this from its package")
 @click.option("--json", "as_json", is_flag=True, help="one JSON object a line")
-def main(as_json: bool) -> None:
+def main(peer: bool, as_json: bool) -> None:
     """Measure calls of tools on this machine."""
     try:
-        for figure in figures():
+        for figure in itertools.chain(figures(), peer_figures() if peer else ()):
             click.echo(json.dumps(asdict(figure)) if as_json else row(figure))
     except (SandboxError, RuntimeError, ImportError) as error:
         raise click.ClickException(str(error)) from error

@@ -44,14 +44,28 @@ def ipybox(runs: int, cells: int) -> Peer:
     return _measured("ipybox", IPYBOX, [str(runs), str(cells)])
 
 
+def ipybox_calls(calls: int) -> float:
+    """Median seconds of a trivial call through the module that ipybox generates for an MCP server.
+
+    Raises RuntimeError when it cannot be installed or does not run.
+    """
+    return float(_said("ipybox_calls", IPYBOX, [str(calls)])["call"])
+
+
 def _measured(name: str, packages: list[str], arguments: list[str]) -> Peer:
+    return Peer(name, **_said(name, packages, arguments))
+
+
+def _said(name: str, packages: list[str], arguments: list[str]) -> dict[str, float]:
+    """What a script says in an environment with these packages."""
     with tempfile.TemporaryDirectory() as folder:
         venv.create(folder, with_pip=True)
         python = str(Path(folder) / "bin" / "python")
         _run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages])
         script = Path(__file__).with_name(f"{name.replace('-', '_')}_script.py")
         said = _run([python, str(script), *arguments])
-    return Peer(name, **json.loads(said.splitlines()[-1]))
+    found: dict[str, float] = json.loads(said.splitlines()[-1])
+    return found
 
 
 def _run(command: list[str]) -> str:
