@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from codeact.models import ScriptedModel, resolve
     from codeact.tools.functions import tool, toolset
     from codeact.types import Artifact, Message, Model, Reply, Request, Result, RunLimits, Usage
+    from codeact.workspace import warm
 
 __version__ = "0.1.0"
 
@@ -31,6 +32,7 @@ __all__ = [
     "resolve",
     "tool",
     "toolset",
+    "warm",
 ]
 
 _HOMES = {
@@ -42,6 +44,7 @@ _HOMES = {
     "resolve": "models",
     "tool": "tools.functions",
     "toolset": "tools.functions",
+    "warm": "workspace",
 }
 
 

@@ -28,7 +28,7 @@ from codeact.tools import approval, policy, runner
 from codeact.tools.approval import Approval, Ask, Mode, Permit
 from codeact.tools.context import RunContext
 from codeact.types import Model, OnDeath, Result, RunLimits
-from sandbox import Limits, Network, SandboxError
+from sandbox import Limits, Network, Pool, SandboxError
 from sandbox.types import BackendName
 
 MAX_UNREADABLE = 5
@@ -45,6 +45,7 @@ class Agent:
     namespace is in `tools_off`. `approve` says which calls are asked about (`never`, `writes`, `always`), or is the function that is
     asked before a call that writes; `permit` is asked before each, with `context`: who the runs are for. When a kernel dies, `on_death` says whether its state is made again (`restore`), the
     next one starts without it (`fresh`), or the run ends (`stop`). `started_with` is recorded among the run's settings, for whoever resumes it: no secrets. Artifacts are copied to `out`, or stay in the run's folder below `runs`.
+    With `pool` each run takes a sandbox of it, and what the pool says of image, limits, network, packages, runtime and backend counts.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class Agent:
         runtime: str | None = None,
         network: str | Iterable[str] | Network | None = None,
         packages: Iterable[str] = (),
+        pool: Pool | None = None,
         tools: Any = (),
         tools_off: Sequence[str] = (),
         approve: Approval | Mode | Ask = "writes",
@@ -72,6 +74,8 @@ class Agent:
         runs: Path | None = None,
     ) -> None:
         self._context = context or RunContext()
+        if pool is not None:
+            image, sandbox_limits, network, packages, runtime, backend = _of_pool(pool)
         self._setup = Setup(
             model=resolve(model) if isinstance(model, str) else model,
             limits=limits or RunLimits(),
@@ -83,6 +87,7 @@ class Agent:
             runtime=runtime,
             network=network if network is None or isinstance(network, Network) else Network.parse(network),
             packages=tuple(packages),
+            pool=pool,
             tools=_tools(tools, tools_off, approval.approval(approve), permit),
             on_death=on_death,
             started_with=dict(started_with or {}),
@@ -217,6 +222,19 @@ class Agent:
                 yield from run.execute(turn, reading)
             else:
                 yield from run.take_words(turn, reading.thoughts)
+
+
+def _of_pool(pool: Pool) -> tuple[Any, ...]:
+    """What the sandboxes of a pool are; an agent that takes them has no say in it."""
+    settings = pool.settings
+    return (
+        pool.image,
+        settings.get("limits"),
+        settings.get("network"),
+        settings.get("packages", ()),
+        settings.get("runtime"),
+        settings.get("backend", "auto"),
+    )
 
 
 def _tools(source: Any, off: Sequence[str], approval: Approval, permit: Permit | None) -> runner.Setup:

@@ -54,6 +54,16 @@ def prepare(box: Sandbox, names: list[str], modules: Mapping[str, str] = NO_MODU
     return set_up_kernel(box, names)
 
 
+def warm(box: Sandbox) -> None:
+    """For `Pool(prepare=warm)`: imports what every kernel of its image has imported. Raises SandboxError."""
+    lines = [f"import {name} as {short}" for short, name in IMPORTED.get(box.image, {}).items()]
+    cell = box.run("\n".join(lines), timeout=SETUP_SECONDS)
+    if cell.status != "ok":
+        raise SandboxError(
+            f"the kernel could not be set up: {cell.error or cell.status}; see `codeact doctor`"
+        )
+
+
 def described(image: str, added: Sequence[str] = ()) -> str:
     """What is installed in an image or was added to it, and what is imported already, for the prompt."""
     installed = ", ".join((*PACKAGES.get(image, ("the Python standard library",)), *added))

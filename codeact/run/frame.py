@@ -27,6 +27,7 @@ from codeact.tools.context import RunContext
 from codeact.tools.runner import ToolRunner
 from codeact.types import Artifact, Reading, Usage
 from sandbox import Connection, Sandbox, SandboxError
+from sandbox.hostcalls import HostFunction, WithCall
 
 
 class Run:
@@ -65,32 +66,33 @@ class Run:
             left=self._meter.left,
         )
         self._meter.waited = lambda: self._tools.waited
-        self._box = Sandbox(
-            setup.image,
-            limits=setup.sandbox_limits,
-            timeout=setup.cell_timeout,
-            inputs=data,
-            functions={
-                "final_answer": self._answering.take,
-                "names": lambda payload: self._cells.take_names(payload),
-                **(
-                    {
-                        crossing.FUNCTION: crossing.function(
-                            self._tools.call, lambda inside, target: self._box.get(inside, target)
-                        )
-                    }
-                    if setup.tools.tools
-                    else {}
-                ),
-            },
-            backend=setup.backend,
-            runtime=setup.runtime,
-            network=setup.network,
-            on_connection=connections.append,
-            packages=setup.packages,
-            on_progress=setup.on_progress,
-            label=self.id,
-        )
+        functions: dict[str, HostFunction | WithCall] = {
+            "final_answer": self._answering.take,
+            "names": lambda payload: self._cells.take_names(payload),
+        }
+        if setup.tools.tools:
+            functions[crossing.FUNCTION] = crossing.function(
+                self._tools.call, lambda inside, target: self._box.get(inside, target)
+            )
+        if setup.pool is not None:
+            self._box = setup.pool.take(
+                inputs=data, functions=functions, on_connection=connections.append, label=self.id
+            )
+        else:
+            self._box = Sandbox(
+                setup.image,
+                limits=setup.sandbox_limits,
+                timeout=setup.cell_timeout,
+                inputs=data,
+                functions=functions,
+                backend=setup.backend,
+                runtime=setup.runtime,
+                network=setup.network,
+                on_connection=connections.append,
+                packages=setup.packages,
+                on_progress=setup.on_progress,
+                label=self.id,
+            )
         self._cells = Cells(
             setup,
             self._box,

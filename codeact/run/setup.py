@@ -10,7 +10,7 @@ from typing import Any
 from codeact.answers import AnswerCheck
 from codeact.tools import runner
 from codeact.types import Model, OnDeath, RunLimits
-from sandbox import Limits, Network
+from sandbox import Limits, Network, Pool
 from sandbox.types import BackendName
 
 
@@ -28,6 +28,7 @@ class Setup:
     runtime: str | None
     network: Network | None
     packages: tuple[str, ...]
+    pool: Pool | None
     tools: runner.Setup
     on_death: OnDeath
     started_with: dict[str, Any]

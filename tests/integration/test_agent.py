@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-from codeact import events, journal
+from codeact import events, journal, warm
 from codeact.agent import Agent
 from codeact.errors import ModelError, UsageError
 from codeact.models import ScriptedModel
 from codeact.types import Delta, Reply, Request, Result, RunLimits
+from sandbox import Pool
 from tests.sites import Site
 
 pytestmark = pytest.mark.docker
@@ -411,3 +412,13 @@ def test_a_connection_that_is_open_at_the_end_is_an_event_too(tmp_path: Path) ->
 def test_without_a_network_the_rules_say_so(tmp_path: Path) -> None:
     _, model = solve(tmp_path, [block("final_answer(1)")])
     assert "- There is no network. Installed: " in model.requests[0].messages[0].content
+
+
+def test_runs_that_take_their_sandboxes_from_a_pool(tmp_path: Path) -> None:
+    (tmp_path / "n.txt").write_text("40")
+    code = "import os\nleft = 'mine' in globals()\nmine = 1\nfinal_answer([int(open('data/n.txt').read()) + 2, left, os.uname().nodename])"
+    with Pool("minimal", size=2, prepare=warm) as pool:
+        agent = Agent(ScriptedModel([block(code)] * 2), pool=pool, runs=tmp_path / "runs")
+        answers = [agent.run("Do it.", {"n.txt": tmp_path / "n.txt"}).answer for _ in range(2)]
+    assert [answer[:2] for answer in answers] == [[42, False], [42, False]]
+    assert answers[0][2] != answers[1][2]

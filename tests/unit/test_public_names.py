@@ -8,7 +8,7 @@ import pytest
 
 PUBLIC = {
     "codeact": "Agent Artifact CodeActError Message Model ModelError Reply Request Result RunLimits ScriptedModel Usage"
-    " UsageError resolve tool toolset",
+    " UsageError resolve tool toolset warm",
     "sandbox": "CellError CellResult Connection ConnectionLost Dropped EngineError EngineNotFound EnginePermission FileError FileInfo"
     " HostCallRefused Image ImageError ImageNotFound Limits Network Notice Output Pool PoolClosed ProtocolError Rich Rung Sandbox"
     " SandboxBusy SandboxClosed SandboxError StartError Stream Variable",
