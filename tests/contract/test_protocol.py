@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from sandbox import ProtocolError, Sandbox
-from sandbox.bridge import Bridge
+from sandbox.bridge import VERSION, Bridge
 from sandbox.guest import frames
 from tests.contract.conftest import fine, next_cell_works, notices
 from tests.contract.test_containment import break_stream
@@ -167,7 +167,7 @@ class Script:
         pass
 
 
-WELCOME = frames.encode({"op": "welcome", "version": 2, "received": 0})
+WELCOME = frames.encode({"op": "welcome", "version": VERSION, "received": 0})
 
 
 @pytest.mark.parametrize(
