@@ -9,8 +9,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-MORE_MEMORY = 64 * 1024**2
-"""Bytes that the allocator and caches of libraries may keep after a module."""
+MORE_MEMORY = 256 * 1024**2
+"""Bytes that the allocator and caches of libraries may keep after a module: less than one call's payload at its largest."""
 SETTLING_SECONDS = 10.0
 PAGE = 4096
 
