@@ -33,8 +33,6 @@ PACKAGES = {
 """What the prompt says is installed, by image."""
 IMPORTED = {"data": {"pd": "pandas", "np": "numpy"}}
 """What every kernel of an image has imported from the start, by the name it has: models forget to."""
-PACKAGE_HOSTS = ("pypi.org", "files.pythonhosted.org")
-"""What `pip install` needs to reach."""
 SETUP_SECONDS = 60.0
 NO_MODULES: Mapping[str, str] = {}
 MANIFEST_SECONDS = 20.0
@@ -76,9 +74,7 @@ def network(setting: Network | None) -> str:
     said = tomllib.loads(resources.files("codeact.prompts").joinpath("network.toml").read_text("utf-8"))
     if setting is None:
         return str(said["none"])
-    text = str(said["some"]).replace("{hosts}", str(setting))
-    installs = all(any(e.covers(host, 443) for e in setting.allow) for host in PACKAGE_HOSTS)
-    return f"{text} {said['pip']}" if installs else text
+    return str(said["some"]).replace("{hosts}", str(setting))
 
 
 def restore(box: Sandbox, loaded: Sequence[str], modules: Mapping[str, str]) -> None:
