@@ -41,7 +41,9 @@ def by_name(servers: McpServers) -> dict[str, Tool]:
 
 
 def children() -> list[int]:
-    return [each.pid for each in psutil.Process().children() if str(SERVER) in " ".join(each.cmdline())]
+    """Servers that run; a process that has ended, of another test, may not have been waited for yet."""
+    running = [each for each in psutil.Process().children() if each.status() != psutil.STATUS_ZOMBIE]
+    return [each.pid for each in running if str(SERVER) in " ".join(each.cmdline())]
 
 
 @pytest.fixture
