@@ -103,6 +103,7 @@ class Kernel(IPythonKernel):
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)  # type: ignore[no-untyped-call]
         self._sound = (builtins.__import__, builtins.print, sys.stdout, sys.stderr)
+        self._begun = f"{sys.argv[1].removesuffix('.json')}.begun"
         self._interrupted = self._in_cell = False
 
     def start(self) -> None:
@@ -118,6 +119,7 @@ class Kernel(IPythonKernel):
 
         The reply to a cell that was interrupted tells which variables there are.
         """
+        self._tell_begun()
         self._in_cell = True
         try:
             if self._interrupted:  # before there was anything to interrupt
@@ -131,6 +133,12 @@ class Kernel(IPythonKernel):
             with contextlib.suppress(Exception):  # whatever it finds, the cell has ended
                 reply["variables"] = survey(self.shell.user_ns, self.shell.user_ns_hidden)  # type: ignore[union-attr]
         return reply
+
+    def _tell_begun(self) -> None:
+        """Where a kernel that dies at once cannot take it back: a cell that had begun is never run a second time."""
+        request = self.get_parent("shell")["header"]["msg_id"]  # type: ignore[no-untyped-call]
+        with contextlib.suppress(Exception), open(self._begun, "w") as file:
+            file.write(request)
 
     def pre_handler_hook(self) -> None:
         self._interrupted = False

@@ -21,6 +21,7 @@ MAX_MESSAGE = 256 * 1024 * 1024
 REMEMBERED = 1000
 """Messages whose repetition would be noticed."""
 DELIMITER = b"<IDS|MSG>"
+MAX_REQUEST = 200
 LAUNCHER = [sys.executable, "-P", "-m", f"{__package__}.kernel"]
 
 
@@ -82,6 +83,14 @@ class KernelLink:
         env = {**variables, "PYTHONPATH": _guest_root(), "IPYTHONDIR": f"{self._ipc}.ipython"}
         order = {"argv": [*LAUNCHER, path], "cwd": cwd, "env": env}
         self.warden.sendall(json.dumps(order).encode() + b"\n")
+
+    def began(self, request: str) -> bool:
+        """Whether the kernel had taken this request up; it says so itself, and may lie."""
+        with contextlib.suppress(OSError):
+            descriptor = os.open(f"{self._ipc}.begun", os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+            with open(descriptor, "rb") as file:
+                return file.read(MAX_REQUEST) == request.encode()
+        return False
 
     @property
     def sockets(self) -> tuple[zmq.Socket[Any], ...]:

@@ -227,10 +227,11 @@ class Supervisor:
             return  # no warden, or one that was ended by the warden that comes now
         if self._gate is not None:
             self._gate.finish()
+        unbegun = self._request and not self._busy and not kernel.began(self._request)
         self._send(
             {
                 "op": "kernel_died",
-                "cell": self._cell,
+                "cell": None if unbegun else self._cell,
                 "exit": ended.get("exit"),
                 "oom": self._out_of_memory(),
                 "broken": kernel.broken,

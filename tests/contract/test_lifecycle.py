@@ -190,6 +190,37 @@ def test_a_kernel_that_dies_between_cells_is_told_with_the_next(box: Sandbox) ->
     next_cell_works(box)
 
 
+UNTOLD = """
+import os, signal, sys, time
+kernel, warden = map(int, sys.argv[1:])
+while not os.path.exists('go'): pass
+os.kill(warden, signal.SIGSTOP)
+os.kill(kernel, signal.SIGKILL)
+open('dead', 'w')
+time.sleep(1)  # in which the next cell is sent; were it later, it would find a kernel that is known to be dead
+os.kill(warden, signal.SIGCONT)
+"""
+
+
+def test_a_cell_that_a_dead_kernel_never_began_is_run_by_the_next(fresh: Sandbox) -> None:
+    """The kernel is gone, and nobody was told of it when the cell is sent."""
+    start = "subprocess.Popen([sys.executable, '-c', code, str(os.getpid()), str(os.getppid())])"
+    fine(fresh.run(f"import os, subprocess, sys\ncode = {UNTOLD!r}\n{start}; kept = 1"))
+    fresh.write("go", b"")
+    wait_until(lambda: "dead" in [info.path for info in fresh.list()])
+    cell = fresh.run("open('times', 'a').write('once'); 'kept' in globals()", timeout=10)
+    assert (cell.status, cell.result, cell.lost) == ("ok", "False", "all variables")
+    assert fresh.read("times") == b"once"
+    next_cell_works(fresh)
+
+
+def test_a_cell_that_ends_its_kernel_at_once_is_not_run_again(box: Sandbox) -> None:
+    cell = box.run("import os; open('begun', 'a').write('once'); os.kill(os.getpid(), 9)")
+    assert cell.status == "died"
+    assert box.read("begun") == b"once"
+    next_cell_works(box)
+
+
 def test_two_runs_from_two_threads_are_one_after_the_other(box: Sandbox) -> None:
     results: dict[str, str] = {}
 
