@@ -3,8 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Literal
 
 from benchmarks.suites import small_tasks
-from benchmarks.task import Task
+from benchmarks.suites.base import Task
+from benchmarks.task import Task as PlainTask
+from codeact.errors import UsageError
 
-SUITES: Mapping[str, Callable[[], list[Task]]] = {"small-tasks": small_tasks.tasks}
+SUITES: Mapping[str, Callable[[], list[PlainTask]]] = {"small-tasks": small_tasks.tasks}
+
+Split = Literal["dev", "test"]
+OWN: Mapping[str, Callable[[Split, int | None], list[Task]]] = {
+    "small-tasks": lambda split, seed: small_tasks.suite(),
+}
+"""Suites that need nothing else, by name; what has no splits gives all its tasks for both."""
+FOREIGN: Mapping[str, Callable[[Path, int | None], list[Task]]] = {}
+"""Suites of others, which read what the user has at a path; the number is the seed of a sample."""
+
+
+def suite(
+    name: str, split: Split = "test", seed: int | None = None, path: Path | None = None
+) -> tuple[Task, ...]:
+    """The tasks of a suite, the same for the same arguments. Raises UsageError for what cannot be had."""
+    if name in OWN:
+        return tuple(OWN[name](split, seed))
+    if name not in FOREIGN:
+        raise UsageError(f"there is no suite {name!r}; there are {', '.join(sorted({*OWN, *FOREIGN}))}")
+    if path is None:
+        raise UsageError(f"the suite {name} is not part of this project: give the path of your copy of it")
+    return tuple(FOREIGN[name](path, seed))

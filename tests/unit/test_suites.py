@@ -1,0 +1,73 @@
+"""Tasks, their checks, and the suites: reference solutions are right, and what is nearly right is not."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from benchmarks.suites import direct, suite
+from benchmarks.suites.base import canonical, changes, check, digest, same, suite_hash
+from codeact.errors import UsageError
+
+
+@pytest.mark.parametrize(
+    ("gold", "answer", "tolerance", "right"),
+    [
+        (3, 3.0, 0, True),
+        (3, "3", 0, False),
+        (3, True, 0, False),
+        (1, True, 0, False),
+        (None, None, 0, True),
+        (None, 0, 0, False),
+        (True, 1, 0, False),
+        (2.5, 2.501, 0.01, True),
+        (2.5, 2.6, 0.01, False),
+        (2.5, float("nan"), 0.01, False),
+        ("Oslo", " oslo ", 0, True),
+        ("Oslo", "in Oslo", 0, False),
+        ([1, 2], [2, 1], 0, False),
+        ([1, 2], [1, 2, 2], 0, False),
+        ({"a": [1.0]}, {"a": [1.001]}, 0.01, True),
+        ({"a": 1}, {"a": 1, "b": 2}, 0, False),
+    ],
+)
+def test_answers_are_compared_by_type_and_tolerance(
+    gold: Any, answer: Any, tolerance: float, right: bool
+) -> None:
+    assert same(gold, answer, tolerance) is right
+
+
+def test_lists_in_any_order_are_compared_as_bags() -> None:
+    assert same(["a", "b", "b"], ["b", "a", "b"], unordered=True)
+    assert not same(["a", "b", "b"], ["a", "a", "b"], unordered=True)
+    assert same([[1, "x"], [2, "y"]], [[2, "y"], [1, "x"]], unordered=True)
+
+
+def test_states_are_told_apart_place_by_place() -> None:
+    before = {"orders": {"O-1": {"status": "open"}, "O-2": {"status": "open"}}, "mail": ["a"]}
+    after = {"orders": {"O-1": {"status": "open"}, "O-2": {"status": "sent"}}, "mail": ["a", "b"]}
+    assert changes(before, after) == ['mail +"b"', 'orders.O-2.status: "open" -> "sent"']
+    assert digest({"a": 1, "b": 2}) == digest({"b": 2, "a": 1}) != digest({"a": 1, "b": 3})
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        canonical({"a": float("nan")})
+
+
+def test_the_hash_of_a_task_covers_all_that_it_is() -> None:
+    [first, *_] = tasks = suite("small-tasks")
+    changed = dataclasses.replace(first, question=first.question + " ")
+    other_file = dataclasses.replace(first, data={"sales.csv": tasks[2].data["employees.csv"]})
+    assert len({first.hash, changed.hash, other_file.hash}) == 3
+    assert suite_hash(tasks) == suite_hash(suite("small-tasks")) != suite_hash([changed, *tasks[1:]])
+
+
+def test_a_task_is_answered_by_its_gold_and_by_nothing_else() -> None:
+    for task in suite("small-tasks"):
+        assert direct.solve(task)[1].success
+        assert not check(task, None, task.start(0.0)).success
+
+
+def test_a_suite_that_is_not_there_is_named_in_one_line() -> None:
+    with pytest.raises(UsageError, match=r"there is no suite 'tau3'; there are .*small-tasks"):
+        suite("tau3")
