@@ -1,0 +1,207 @@
+"""The statistics of a comparison. The unit is a task; tasks of one template are a cluster, since they share their faults.
+
+Intervals are bias-corrected and accelerated (BCa) bootstrap intervals over clusters (Efron, "Better bootstrap confidence
+intervals", 1987), with p values that are their inverse: the smallest level at which the interval leaves the null out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Statistic = Callable[[Array], Array]
+"""Sums over clusters, in the last axis, to a number: what is resampled are the sums of each cluster."""
+
+DRAWS = 10_000
+SEED = 20_260_101
+LEVEL = 0.95
+_NORMAL = NormalDist()
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """An estimate with its interval; `low` and `high` are None where fewer than two clusters leave nothing to resample."""
+
+    estimate: float
+    low: float | None = None
+    high: float | None = None
+
+    def map(self, change: Callable[[float], float]) -> Interval:
+        """The interval on another scale; `change` must not fall."""
+        low, high = (None if each is None else change(each) for each in (self.low, self.high))
+        return Interval(change(self.estimate), low, high)
+
+
+@dataclass(frozen=True, slots=True)
+class Bootstrap:
+    """Draws of a statistic, sorted, with what corrects their percentiles: the bias `z0` and the acceleration."""
+
+    estimate: float
+    draws: Array
+    z0: float
+    acceleration: float
+
+    def interval(self, level: float = LEVEL) -> Interval:
+        if not len(self.draws):
+            return Interval(self.estimate)
+        if self.draws[0] == self.draws[-1]:
+            return Interval(self.estimate, self.estimate, self.estimate)
+        tail = (1 - level) / 2
+        low, high = (self._percentile(each) for each in (tail, 1 - tail))
+        return Interval(self.estimate, low, high)
+
+    def p_value(self, null: float, side: Literal["two", "greater"] = "two") -> float:
+        """How well the data go with `null`: with `greater`, with what is not above it."""
+        if not len(self.draws):
+            return 1.0
+        if self.draws[0] == self.draws[-1]:
+            differs = self.estimate > null if side == "greater" else self.estimate != null
+            return 1 / (len(self.draws) + 1) if differs else 1.0
+        below = np.mean(self.draws < null) + np.mean(self.draws == null) / 2
+        share = float(np.clip(below, 1 / (len(self.draws) + 1), 1 - 1 / (len(self.draws) + 1)))
+        moved = _NORMAL.inv_cdf(share) - self.z0
+        under = _NORMAL.cdf(moved / (1 + self.acceleration * moved) - self.z0)
+        return under if side == "greater" else min(1.0, 2 * min(under, 1 - under))
+
+    def _percentile(self, tail: float) -> float:
+        moved = self.z0 + _NORMAL.inv_cdf(tail)
+        share = _NORMAL.cdf(self.z0 + moved / (1 - self.acceleration * moved))
+        return float(np.quantile(self.draws, share))
+
+
+def bootstrap(parts: Array, statistic: Statistic, draws: int = DRAWS, seed: int = SEED) -> Bootstrap:
+    """Resamples clusters. `parts` has a row for each sum that `statistic` needs and a column for each cluster."""
+    clusters = parts.shape[-1]
+    estimate = float(statistic(parts.sum(axis=-1)))
+    if clusters < 2:
+        return Bootstrap(estimate, np.empty(0), 0.0, 0.0)
+    counts = np.random.default_rng(seed).multinomial(clusters, [1 / clusters] * clusters, size=draws)
+    drawn = np.sort(statistic(parts @ counts.T.astype(np.float64)))
+    drawn = drawn[np.isfinite(drawn)]
+    if not len(drawn):
+        return Bootstrap(estimate, drawn, 0.0, 0.0)
+    share = (np.mean(drawn < estimate) + np.mean(drawn <= estimate)) / 2
+    edge = 1 / (len(drawn) + 1)
+    z0 = _NORMAL.inv_cdf(float(np.clip(share, edge, 1 - edge)))
+    without = statistic(parts.sum(axis=-1)[:, None] - parts)
+    return Bootstrap(estimate, drawn, z0, _acceleration(without[np.isfinite(without)]))
+
+
+def _acceleration(without: Array) -> float:
+    """From the statistic without each cluster in turn."""
+    pulls = without.mean() - without
+    spread = float((pulls**2).sum())
+    return float((pulls**3).sum()) / (6 * spread**1.5) if spread > 0 else 0.0
+
+
+def mean(values: Sequence[float], clusters: Sequence[str], **settings: int) -> Bootstrap:
+    """The mean over tasks, resampled by cluster."""
+    parts = _sums(clusters, np.asarray(values, dtype=np.float64), np.ones(len(values)))
+    return bootstrap(parts, lambda sums: sums[0] / sums[1], **settings)
+
+
+def ratio(
+    ours: Sequence[float], theirs: Sequence[float], clusters: Sequence[str], **settings: int
+) -> Bootstrap:
+    """The logarithm of the ratio of geometric means of two paired series of positive numbers; `.map(math.exp)` of its interval
+    is the ratio's."""
+    logs = np.log(np.asarray(ours, dtype=np.float64)) - np.log(np.asarray(theirs, dtype=np.float64))
+    return mean(logs.tolist(), clusters, **settings)
+
+
+def slope(x: Sequence[float], y: Sequence[float], clusters: Sequence[str], **settings: int) -> Bootstrap:
+    """The slope of log y on log x by least squares: 1 where y grows as x does, 0 where it does not grow."""
+    log_x, log_y = np.log(np.asarray(x, dtype=np.float64)), np.log(np.asarray(y, dtype=np.float64))
+    parts = _sums(clusters, np.ones(len(log_x)), log_x, log_y, log_x * log_y, log_x**2)
+    return bootstrap(parts, _least_squares, **settings)
+
+
+def _least_squares(sums: Array) -> Array:
+    n, x, y, xy, xx = sums
+    spread = n * xx - x * x
+    level = np.abs(spread) < 1e-9 * n * xx  # all drawn at one x
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(level, np.nan, (n * xy - x * y) / spread)
+
+
+def _sums(clusters: Sequence[str], *columns: Array) -> Array:
+    """Sums of each column by cluster, in the order in which the clusters first come."""
+    place = {name: index for index, name in enumerate(dict.fromkeys(clusters))}
+    where = [place[name] for name in clusters]
+    return np.stack([np.bincount(where, column, len(place)) for column in columns])
+
+
+# -- exact ------------------------------------------------------------------------------------------------------------
+
+
+def mcnemar(only_ours: int, only_theirs: int) -> float:
+    """The exact two-sided p value of McNemar's test, from the pairs of which just one succeeded."""
+    discordant, fewer = only_ours + only_theirs, min(only_ours, only_theirs)
+    tail = sum(math.comb(discordant, count) for count in range(fewer + 1))
+    return min(1.0, float(2 * tail / 2**discordant))
+
+
+def wilson(successes: float, tasks: int, level: float = LEVEL) -> Interval:
+    """Wilson's score interval of a share; `successes` may be a sum of shares."""
+    if not tasks:
+        return Interval(math.nan)
+    z = _NORMAL.inv_cdf((1 + level) / 2)
+    share, weight = successes / tasks, 1 + z * z / tasks
+    middle = (share + z * z / (2 * tasks)) / weight
+    half = z / weight * math.sqrt(share * (1 - share) / tasks + z * z / (4 * tasks * tasks))
+    return Interval(share, max(0.0, middle - half), min(1.0, middle + half))
+
+
+def pass_all(successes: Sequence[Sequence[bool]], k: int) -> float:
+    """pass^k: how likely `k` attempts at a task all succeed, over the tasks with at least `k` attempts (tau-bench,
+    arXiv 2406.12045, without bias: C(c, k) / C(n, k))."""
+    shares = [math.comb(sum(each), k) / math.comb(len(each), k) for each in successes if len(each) >= k]
+    return sum(shares) / len(shares) if shares else math.nan
+
+
+def holm(p_values: Mapping[str, float]) -> dict[str, float]:
+    """The p values of a family, adjusted by Holm's step-down procedure."""
+    adjusted: dict[str, float] = {}
+    floor = 0.0
+    for rank, (name, p_value) in enumerate(sorted(p_values.items(), key=lambda item: item[1])):
+        floor = max(floor, min(1.0, (len(p_values) - rank) * p_value))
+        adjusted[name] = floor
+    return {name: adjusted[name] for name in p_values}
+
+
+def power(tasks: int, difference: float, level: float = 1 - LEVEL) -> float:
+    """How likely an exact McNemar test finds a difference of success (0.1 for 10 points) with as many tasks, where
+    max(0.20, difference + 0.06) of the pairs are discordant."""
+    discordant = max(0.20, difference + 0.06)
+    ours = (discordant + difference) / 2 / discordant
+    found = 0.0
+    for pairs in range(tasks + 1):
+        rejects = sum(
+            _binomial(pairs, count, ours)
+            for count in range(pairs + 1)
+            if mcnemar(count, pairs - count) <= level
+        )
+        found += _binomial(tasks, pairs, discordant) * rejects
+    return found
+
+
+def detectable(tasks: int, wanted: float = 0.8) -> float | None:
+    """The smallest difference of success, in whole points, that as many tasks find with the power that is wanted."""
+    for points in range(1, 95):
+        if power(tasks, points / 100) >= wanted:
+            return points / 100
+    return None
+
+
+def _binomial(trials: int, successes: int, share: float) -> float:
+    if share >= 1:
+        return float(successes == trials)
+    logs = math.lgamma(trials + 1) - math.lgamma(successes + 1) - math.lgamma(trials - successes + 1)
+    return math.exp(logs + successes * math.log(share) + (trials - successes) * math.log(1 - share))
