@@ -118,7 +118,8 @@ class ToolCalled(Event):
 class ToolReturned(Event):
     """How a call ended: `value` as it went back into the sandbox (JSON, or the name of a file in the run's folder where
     it is large or holds tables), or `error` with the class and the message that the cell saw. `replayed`: it was
-    answered from the journal, nothing was executed. `seconds` are the tool's own, `waited` those of an approval."""
+    answered from the journal, nothing was executed. `seconds` are the tool's own, `waited` those before and between its
+    attempts: for a person, for its turn where it has a rate, before a retry."""
 
     call: str
     tool: str

@@ -31,7 +31,8 @@ STALLED_SECONDS = 60.0
 class HostCall:
     """A call as a function sees it that asks to: where it came from, its JSON `value`, and the buffers beside it.
 
-    `cancelled` is set when nobody waits for the answer any more: the caller is gone, or its cell ends.
+    `cancelled` is set when nobody waits for the answer any more: the caller is gone, or its cell ends. What was given to
+    `when_cancelled` is called then, at once.
     """
 
     number: int
@@ -40,6 +41,23 @@ class HostCall:
     value: Any = None
     buffers: Sequence[memoryview] = ()
     cancelled: threading.Event = field(default_factory=threading.Event)
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+    _told: list[Callable[[], None]] = field(default_factory=list, repr=False)
+
+    def when_cancelled(self, tell: Callable[[], None]) -> None:
+        """`tell` is called on the thread that reads the bridge, so it must not wait; here, where it is cancelled already."""
+        with self._lock:
+            if not self.cancelled.is_set():
+                self._told.append(tell)
+                return
+        tell()
+
+    def cancel(self) -> None:
+        with self._lock:
+            self.cancelled.set()
+            told, self._told = self._told, []
+        for tell in told:
+            tell()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +91,7 @@ class _Call:
 
     def cancel(self) -> None:
         """Also wakes who waits for it to go on."""
-        self.host.cancelled.set()
+        self.host.cancel()
         self.wanted.release()
         self.room.release()
 

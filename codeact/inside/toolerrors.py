@@ -67,13 +67,25 @@ def error_class(kind: str) -> type[ToolError]:
     found = KINDS.get(kind) or _SAME.get(kind)
     if found is not None:
         return found
-    name = kind if kind.isidentifier() and len(kind) <= 100 else "ToolError"
-    builtin = getattr(builtins, name, None)
+    if not kind.isidentifier() or len(kind) > 100:
+        return ToolError
+    builtin = getattr(builtins, kind, None)
     try:
         if isinstance(builtin, type) and issubclass(builtin, Exception):
-            made = type(name, (ToolError, builtin), {"__module__": "tools"})
+            made = type(kind, (_Named, builtin), {"__module__": "tools"})
             made("tried")
             return made
     except TypeError:  # such as UnicodeDecodeError, which takes five arguments
         pass
-    return type(name, (ToolError,), {"__module__": "tools"})
+    return type(kind, (_Named,), {"__module__": "tools"})
+
+
+class _Named(ToolError):
+    """An error whose class is known by its name alone, also to another process of the cell."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _again, (type(self).__name__, str(self))
+
+
+def _again(kind: str, message: str) -> ToolError:
+    return error_class(kind)(message)

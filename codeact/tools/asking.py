@@ -94,7 +94,7 @@ class Asking:
                 raise CallRefused(f"{tool.path} was refused: {why}") from error
             raise
         finally:
-            call.waited = self._end(began)
+            call.waited += self._end(began)
         self._given(call, said)
         if not said.allowed:
             reason = f": {clean(said.reason)}" if said.reason else "; no reason was given"

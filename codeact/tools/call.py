@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from codeact.tools.execution import Raised, Waiting
@@ -21,7 +21,7 @@ class Call:
     id: str
     key: str
     scrub: Scrub
-    waiting: Waiting = field(default_factory=Waiting)
+    waiting: Waiting
     attempts: int = 0
     seconds: float = 0.0
     waited: float = 0.0

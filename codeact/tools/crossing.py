@@ -12,6 +12,7 @@ from typing import Any
 
 from codeact.errors import ToolError
 from codeact.inside import values
+from codeact.tools.execution import Waiting
 from sandbox.errors import HostCallRefused, SandboxError
 from sandbox.hostcalls import Answer, HostCall, WithCall
 
@@ -24,8 +25,9 @@ MAX_FILES = 16
 
 Fetch = Callable[[str, Path], object]
 """Copies a file of the workspace to a path of the host. Raises SandboxError."""
-Call = Callable[[str, Mapping[str, Any]], Any]
-"""Answers a call of a tool by its path and arguments: with what `encode` made, or an iterator of such."""
+Call = Callable[[str, Mapping[str, Any], Waiting], Any]
+"""Answers a call of a tool by its path and arguments: with what `encode` made, or an iterator of such. The third is
+cancelled when the code waits for it no more."""
 
 
 def encode(value: Any) -> Any:
@@ -58,7 +60,9 @@ def function(call: Call, fetch: Fetch | None = None) -> WithCall:
         folder = contextlib.ExitStack()
         try:
             path, arguments = _read(asked, _Files(fetch, folder))
-            result = call(path, arguments)
+            waiting = Waiting()
+            asked.when_cancelled(waiting.cancel)
+            result = call(path, arguments, waiting)
         except BaseException:
             folder.close()
             raise

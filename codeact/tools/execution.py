@@ -17,6 +17,8 @@ from codeact.errors import CallCancelled, CallRefused, ToolTimeout
 
 MAX_ABANDONED = 32
 """Functions that ran out of their time and go on all the same, in one run; at so many no other is started."""
+LEFT = "the code waits for it no more"
+ENDED = "its cell has ended"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,27 +38,33 @@ def loop() -> asyncio.AbstractEventLoop:
 
 
 class Waiting:
-    """One call that somebody waits for. `cancel` ends the waiting, from any thread."""
+    """One call that somebody waits for. `cancel` ends the waiting, from any thread, at once."""
 
     def __init__(self) -> None:
         self.cancelled = threading.Event()
+        self._why = LEFT
         self._lock = threading.Lock()
         self._future: Future[Outcome] | None = None
 
-    def cancel(self) -> None:
+    def cancel(self, why: str = LEFT) -> None:
         with self._lock:
+            if self.cancelled.is_set():
+                return
+            self._why = why
             self.cancelled.set()
             if self._future is not None:
-                _settle(
-                    self._future, Outcome(error=CallCancelled("the call was cancelled: its cell has ended"))
-                )
+                _settle(self._future, Outcome(error=self._error()))
+
+    def check(self) -> None:
+        """Raises CallCancelled."""
+        if self.cancelled.is_set():
+            raise self._error()
 
     def result(self, future: Future[Outcome], timeout: float | None = None) -> Any:
         """What the future comes to, or what it raised. Raises TimeoutError only for `timeout`, and CallCancelled."""
         with self._lock:
             self._future = future
-            if self.cancelled.is_set():
-                raise CallCancelled("the call was cancelled: its cell has ended")
+            self.check()
         outcome = future.result(timeout)
         if outcome.error is not None:
             raise Raised(outcome.error) if not isinstance(outcome.error, CallCancelled) else outcome.error
@@ -64,8 +72,11 @@ class Waiting:
 
     def sleep(self, seconds: float) -> None:
         """Raises CallCancelled."""
-        if self.cancelled.wait(seconds):
-            raise CallCancelled("the call was cancelled: its cell has ended")
+        self.cancelled.wait(seconds)
+        self.check()
+
+    def _error(self) -> CallCancelled:
+        return CallCancelled(f"the call was cancelled: {self._why}")
 
 
 class Raised(Exception):
@@ -179,6 +190,7 @@ def perform(
 ) -> Any:
     """Runs a function to its result. Raises Raised with what it raised, ToolTimeout, CallCancelled, CallRefused."""
     workers.check()
+    waiting.check()
     asked, over = start(workers, function)
     try:
         return waiting.result(asked, timeout)

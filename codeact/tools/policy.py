@@ -46,15 +46,22 @@ class Rate:
     def turn(self, name: str) -> float:
         """Seconds to wait before this call. Raises CallRefused where they are more than RATE_PATIENCE."""
         with self._lock:
-            now = self._clock()
-            due = max(self._next, now)
-            wait = max(0.0, due - now - (self._burst - 1) * self._gap)
-            if wait > RATE_PATIENCE:
-                raise CallRefused(
-                    f"{name} may be called {60 / self._gap:g} times a minute; the next call is possible in {wait:.0f} seconds"
-                )
-            self._next = due + self._gap
+            wait = self._wait(name)
+            self._next = max(self._next, self._clock()) + self._gap
             return wait
+
+    def check(self, name: str) -> None:
+        """Raises CallRefused where `turn` would now; takes no turn."""
+        with self._lock:
+            self._wait(name)
+
+    def _wait(self, name: str) -> float:
+        wait = max(0.0, self._next - self._clock() - (self._burst - 1) * self._gap)
+        if wait > RATE_PATIENCE:
+            raise CallRefused(
+                f"{name} may be called {60 / self._gap:g} times a minute; the next call is possible in {wait:.0f} seconds"
+            )
+        return wait
 
 
 class Breaker:
@@ -123,6 +130,11 @@ class Budget:
             if policy.calls is not None and made >= policy.calls:
                 raise CallRefused(f"{name} may be called {policy.calls} times in one run, and has been")
             self._made[name] = made + 1
+
+    def give_back(self, name: str) -> None:
+        """A call that was spent for came to nothing before it was made."""
+        with self._lock:
+            self._made[name] -= 1
 
 
 def without(tools: Sequence[Tool], off: Sequence[str]) -> tuple[Tool, ...]:

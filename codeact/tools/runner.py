@@ -19,8 +19,9 @@ from codeact.tools.approval import Approval, Permit
 from codeact.tools.asking import Asking
 from codeact.tools.call import Call, words
 from codeact.tools.context import CURRENT, RunContext, ToolContext
-from codeact.tools.execution import Raised, Workers
-from codeact.tools.policy import Budget, Guards
+from codeact.tools.execution import Raised, Waiting, Workers
+from codeact.tools.gate import Gate, pause
+from codeact.tools.policy import Guards
 from codeact.tools.record import Scrub
 from codeact.tools.tool import Tool
 from sandbox.errors import HostCallRefused
@@ -80,9 +81,9 @@ class ToolRunner:
         self._run, self._emit, self._context = run, emit, context
         self._recorded, self._encode, self._left = recorded, encode, left
         self._numbers = itertools.count(first_call)
-        self._budget = Budget()
         self._workers = Workers()
         self._asking = Asking(setup.approval, setup.permit, run, context, emit, self._perform)
+        self._gate = Gate(setup.guards, self._asking, self._workers)
         self._lock = threading.Lock()
         self._quiet = threading.Condition(self._lock)
         self._answering = 0
@@ -117,7 +118,7 @@ class ToolRunner:
             self._cell = None
             calls = list(self._under_way.values())
         for call in calls:
-            call.waiting.cancel()
+            call.waiting.cancel(execution.ENDED)
 
     def _drop(self, call: Call) -> None:
         """Ends a stream that nobody reads to its end."""
@@ -140,15 +141,16 @@ class ToolRunner:
 
     # -- one call ------------------------------------------------------------------------------------------------
 
-    def call(self, path: str, arguments: Mapping[str, Any]) -> Any:
-        """The encoded result, or an iterator of encoded items where the tool streams.
+    def call(self, path: str, arguments: Mapping[str, Any], waiting: Waiting | None = None) -> Any:
+        """The encoded result, or an iterator of encoded items where the tool streams. Where `waiting` is cancelled, so is
+        the call, and no other.
 
         Raises HostCallRefused, whose name is the class of the error for the code in the sandbox.
         """
         with self._lock:
             self._answering += 1
         try:
-            return self._answer(path, arguments)
+            return self._answer(path, arguments, waiting or Waiting())
         except HostCallRefused:
             raise
         except Exception as error:
@@ -160,15 +162,15 @@ class ToolRunner:
                 self._answering -= 1
                 self._quiet.notify_all()
 
-    def _answer(self, path: str, arguments: Mapping[str, Any]) -> Any:
+    def _answer(self, path: str, arguments: Mapping[str, Any], waiting: Waiting) -> Any:
         tool = self._tools.get(path)
         if tool is None:
             raise _refused(self._unknown(path))
-        call, known = self._admit(tool, arguments)
+        call, known = self._admit(tool, arguments, waiting)
         if known is not None:
             return self._replayed(call, known)
         try:
-            self._allow(call)
+            self._gate.admit(call)
             result = self._execute(call)
         except Exception as error:  # noqa: BLE001 - whatever it is, it is the call's result
             raise self._failed(call, error) from None
@@ -185,7 +187,9 @@ class ToolRunner:
         known = f"did you mean {' or '.join(near[:3])}?" if near else "see tools.list()"
         return UnknownTool(f"there is no tool {name!r}; {known}")
 
-    def _admit(self, tool: Tool, arguments: Mapping[str, Any]) -> tuple[Call, events.ToolReturned | None]:
+    def _admit(
+        self, tool: Tool, arguments: Mapping[str, Any], waiting: Waiting
+    ) -> tuple[Call, events.ToolReturned | None]:
         """The call, recorded as called, or what an earlier life of the run recorded of it."""
         digest = record.digest(tool, arguments)
         try:
@@ -193,7 +197,8 @@ class ToolRunner:
         except CallRefused as error:
             raise _refused(error) from None
         number = next(self._numbers)
-        call = Call(tool, arguments, {}, f"c{number}", f"{self._run}-c{number}", Scrub(tool, arguments))
+        scrub = Scrub(tool, arguments)
+        call = Call(tool, arguments, {}, f"c{number}", f"{self._run}-c{number}", scrub, waiting)
         if isinstance(known, events.ToolReturned):
             return call, known
         if known is not None:
@@ -233,23 +238,6 @@ class ToolRunner:
             raise HostCallRefused(error.get("message", ""), name=error.get("class", "ToolError"))
         return iter(known.value) if call.tool.streams else known.value
 
-    # -- whether it may be made ----------------------------------------------------------------------------------
-
-    def _allow(self, call: Call) -> None:
-        self._asking.permit(call)
-        self._budget.spend(call.tool.path, call.tool.policy)
-        breaker = self._setup.guards.breakers.get(call.tool.path)
-        if breaker is not None:
-            breaker.admit(call.tool.path)
-        try:
-            if rate := self._setup.guards.rates.get(call.tool.path):
-                call.waiting.sleep(rate.turn(call.tool.path))
-            self._asking.approve(call)
-        except BaseException:
-            if breaker is not None:
-                breaker.forget()
-            raise
-
     # -- its execution -------------------------------------------------------------------------------------------
 
     def _execute(self, call: Call) -> Any:
@@ -287,7 +275,7 @@ class ToolRunner:
                 return value
             finally:
                 call.seconds += time.monotonic() - began
-            call.waiting.sleep(policy.RETRY_SECONDS * 2 ** (call.attempts - 1))
+            pause(call, policy.RETRY_SECONDS * 2 ** (call.attempts - 1))
 
     def _timeout(self, call: Call) -> float | None:
         """Never longer than the run has."""

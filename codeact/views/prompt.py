@@ -77,7 +77,7 @@ class Prompt:
         typed = b""
         while not typed.endswith(b"\n"):
             if cancelled.is_set():
-                raise Gone("the turn was interrupted")
+                raise Gone("the call was cancelled; there is nothing to answer any more")
             ready, _, _ = select.select([self._keyboard], [], [], LOOK_SECONDS)
             if ready:
                 try:
