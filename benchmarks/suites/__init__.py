@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Literal
 
-from benchmarks.suites import small_tasks
+from benchmarks.suites import small_tasks, toolworld
 from benchmarks.suites.base import Task
 from benchmarks.task import Task as PlainTask
 from codeact.errors import UsageError
@@ -15,6 +15,7 @@ SUITES: Mapping[str, Callable[[], list[PlainTask]]] = {"small-tasks": small_task
 
 Split = Literal["dev", "test"]
 OWN: Mapping[str, Callable[[Split, int | None], list[Task]]] = {
+    "toolworld": lambda split, seed: list(toolworld.suite(split, seed)),
     "small-tasks": lambda split, seed: small_tasks.suite(),
 }
 """Suites that need nothing else, by name; what has no splits gives all its tasks for both."""

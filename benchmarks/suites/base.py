@@ -80,24 +80,33 @@ class World(Protocol):
         """What counts of the state, as JSON. Without what may differ between equally good solutions, such as new ids."""
 
 
+Solve = Callable[..., Any]
+
+
 @dataclass(frozen=True, slots=True)
 class Oracle:
-    """A reference solution: a plain function `solve(t, **arguments)` that needs nothing but what it imports itself.
+    """A reference solution: a plain function `solve(t, **arguments)` that needs nothing but what it imports itself,
+    and `Any` for its hints.
 
-    `t` has the tools as functions, and the exception `ToolError`.
+    `t` has the tools as functions, and the exception `ToolError`. `narrow` is another way to the same answer, for who
+    can see no more of a result than an observation shows; None where `solve` does with that.
     """
 
-    solve: Callable[..., Any]
+    solve: Solve
     arguments: Mapping[str, Any] = field(default_factory=dict)
+    narrow: Solve | None = None
 
-    def __call__(self, t: Any) -> Any:
-        return self.solve(t, **self.arguments)
+    def __call__(self, t: Any, *, narrow: bool = False) -> Any:
+        return self.way(narrow=narrow)(t, **self.arguments)
+
+    def way(self, *, narrow: bool) -> Solve:
+        return self.narrow if narrow and self.narrow is not None else self.solve
 
     def cell(self) -> str:
         """The same as code for the sandbox, up to the final answer."""
         source = textwrap.dedent(inspect.getsource(self.solve))
         call = f"{self.solve.__name__}(tools, **{dict(self.arguments)!r})"
-        return f"import tools\n\n{source}\nfinal_answer({call})"
+        return f"import tools\nfrom typing import Any\n\n{source}\nfinal_answer({call})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from benchmarks.suites.base import Task, ToolFault, Verdict, check
+from benchmarks.suites.base import Task, ToolFault, Verdict, World, check
 from codeact.errors import ToolError
 from codeact.tools.tool import Tool
 
@@ -37,9 +37,14 @@ def perform(tool: Tool, arguments: dict[str, Any]) -> Any:
     return json.loads(json.dumps(tool.call(**tool.check(arguments))))
 
 
-def solve(task: Task) -> tuple[Any, Verdict]:
-    """The reference solution's answer, and the verdict on it. A task without one is answered with its gold."""
+def answer(task: Task, world: World, *, narrow: bool = False) -> Any:
+    """The reference solution's answer, and what it did to the world. A task without one is answered with its gold."""
+    if task.oracle is None:
+        return task.gold_answer
+    return task.oracle(Tools(world.tools(), perform, ToolFault, ToolError), narrow=narrow)
+
+
+def solve(task: Task) -> Verdict:
+    """The verdict on the reference solution, in a world without latency."""
     world = task.start(latency=0.0)
-    tools = Tools(world.tools(), perform, ToolFault, ToolError)
-    answer = task.oracle(tools) if task.oracle is not None else task.gold_answer
-    return answer, check(task, answer, world)
+    return check(task, answer(task, world), world)
