@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import itertools
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from benchmarks.suites.toolworld.world import Busy, Service, Tables, state
 from codeact.types import RunLimits
 
 NAME = "toolworld"
+MAX_TRIES = 50
 NUMBER: Mapping[str, Any] = {"type": "number"}
 INTEGER: Mapping[str, Any] = {"type": "integer"}
 TEXT: Mapping[str, Any] = {"type": "string"}
@@ -83,12 +83,14 @@ def make_task(
     world: World, template: Template, version: str, seed: int, index: int, split: str, taken: set[str]
 ) -> Task:
     """A task whose question is not among those taken, to which it is added. Raises Disagreement."""
-    for again in itertools.count():
+    for again in range(MAX_TRIES):
         rng = Random(zlib.crc32(f"{split} {world.name} {template.name} {seed} {index} {again}".encode()))
         tables = world.generate(rng)
         case = template.make(rng, tables, index)
         if case.question not in taken:
             break
+    else:
+        raise Disagreement(f"{template.name} has no other question for the instance {index} than those taken")
     taken.add(case.question)
     known = {name: frozenset(records) for name, records in tables.items()}
     before, after = state(tables, known), state(tables if case.after is None else case.after, known)
