@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from codeact import events
+from codeact.actions.styles import FENCED, style
 from codeact.answers import AnswerCheck
 from codeact.errors import CodeActError, NoAnswer, UsageError
 from codeact.home import runs_dir
@@ -27,7 +28,7 @@ from codeact.run.resume import Standing, check_data, standing
 from codeact.tools import approval, policy, runner
 from codeact.tools.approval import Approval, Ask, Mode, Permit
 from codeact.tools.context import RunContext
-from codeact.types import Model, OnDeath, Result, RunLimits
+from codeact.types import ActionStyle, Model, OnDeath, Result, RunLimits
 from sandbox import Limits, Network, Pool, SandboxError
 from sandbox.types import BackendName
 
@@ -42,7 +43,9 @@ class Agent:
     an answer must fit. `network` are the hosts that the code may reach, `packages` those that it has beside the image's, both
     as `Sandbox` takes them; `backend` is what contains the code; `on_progress` gets a line for each step while packages are added, and one where
     the code is contained by something weaker than an engine. `tools` is what code in the sandbox may call on the host, as `codeact.tools.load.tools_from` takes it, but for those whose path or
-    namespace is in `tools_off`. `approve` says which calls are asked about (`never`, `writes`, `always`), or is the function that is
+    namespace is in `tools_off`. `actions` is how the model acts: in blocks of code (`fenced`), in code as the argument of a function (`python-tool`), or by calling
+    the tools itself (`functions`): several at the same time, or with `parallel_calls=False` one a turn; then `run_python` adds a
+    function that runs code, which is so by default where a run has data. `approve` says which calls are asked about (`never`, `writes`, `always`), or is the function that is
     asked before a call that writes; `permit` is asked before each, with `context`: who the runs are for. When a kernel dies, `on_death` says whether its state is made again (`restore`), the
     next one starts without it (`fresh`), or the run ends (`stop`). `started_with` is recorded among the run's settings, for whoever resumes it: no secrets. Artifacts are copied to `out`, or stay in the run's folder below `runs`.
     With `pool` each run takes a sandbox of it, and what the pool says of image, limits, network, packages, runtime and backend counts.
@@ -62,6 +65,9 @@ class Agent:
         network: str | Iterable[str] | Network | None = None,
         packages: Iterable[str] = (),
         pool: Pool | None = None,
+        actions: ActionStyle = "fenced",
+        parallel_calls: bool = True,
+        run_python: bool | None = None,
         tools: Any = (),
         tools_off: Sequence[str] = (),
         approve: Approval | Mode | Ask = "writes",
@@ -78,6 +84,7 @@ class Agent:
             image, sandbox_limits, network, packages, runtime, backend = _of_pool(pool)
         self._setup = Setup(
             model=resolve(model) if isinstance(model, str) else model,
+            style=FENCED,
             limits=limits or RunLimits(),
             check=AnswerCheck(output_schema),
             image=image,
@@ -95,6 +102,8 @@ class Agent:
             out=out,
             runs=runs or runs_dir(),
         )
+        self._actions, self._parallel_calls, self._run_python = actions, parallel_calls, run_python
+        self._styled(data=False)
         self._active: list[Run] = []
         self._lock = threading.Lock()
 
@@ -154,7 +163,7 @@ class Agent:
         for path in inputs.values():
             if not path.exists():
                 raise UsageError(f"{path}: there is no such file or folder")
-        run = Run(self._setup, task, inputs, context or self._context)
+        run = Run(self._styled(data=bool(inputs)), task, inputs, context or self._context)
         with self._running(run):
             yield from run.play(self._turns(run))
 
@@ -181,11 +190,29 @@ class Agent:
         known = self._setup.runs / run
         return standing(known if (known / FILE).is_file() else find_journal(str(run)))
 
+    def _styled(self, *, data: bool) -> Setup:
+        """With the way of acting of a run; `data`: it has some, which functions reach through code alone."""
+        run_python = data if self._run_python is None else self._run_python
+        if self._actions == "functions" and data and not run_python:
+            raise UsageError("data is read by code, and run_python is off: leave one of them out")
+        return self._acting(self._actions, run_python=run_python, parallel=self._parallel_calls)
+
+    def _acting(self, actions: ActionStyle, *, run_python: bool, parallel: bool) -> Setup:
+        tools, schema = self._setup.tools.tools, self._setup.check.schema
+        made = style(actions, tools, schema, run_python=run_python, parallel=parallel)
+        return dataclasses.replace(self._setup, style=made)
+
     def _as_recorded(self, at: Standing) -> Setup:
-        """What the cells of a run need to do again what they did: its image and packages. All else is the agent's."""
+        """What a run needs to go on as it began: its way of acting, the image and packages of its cells. All else is the
+        agent's."""
         settings = at.started.settings
+        acting = self._acting(
+            settings.get("actions", "fenced"),
+            run_python=settings.get("run_python") is True,
+            parallel=settings.get("parallel_calls") is not False,
+        )
         return dataclasses.replace(
-            self._setup,
+            acting,
             image=str(settings.get("image", self._setup.image)),
             packages=tuple(map(str, settings.get("packages", self._setup.packages))),
         )
@@ -218,7 +245,7 @@ class Agent:
                 yield run.observe(turn, reading.problem)
                 continue
             unreadable = 0
-            if reading.actions:
+            if reading.acts:
                 yield from run.execute(turn, reading)
             else:
                 yield from run.take_words(turn, reading.thoughts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import jsonschema
@@ -62,6 +63,25 @@ class AnswerCheck:
         if problem:
             raise HostCallRefused(problem, name="TypeError")
         return answer
+
+    def written(self, arguments: Mapping[str, Any]) -> Any:
+        """The answer in the arguments of a call of `final_answer`, whatever name it has there; also where it was encoded as text.
+
+        Raises HostCallRefused.
+        """
+        candidates = [arguments["value"]] if "value" in arguments else []
+        candidates += [dict(arguments)] if self.schema is not None and arguments else []
+        if "value" not in arguments and len(arguments) == 1:
+            candidates += arguments.values()
+        if not candidates:
+            raise HostCallRefused(
+                'final_answer(): value is missing. Write {"value": ...}, with the answer itself',
+                name="ArgumentError",
+            )
+        first = candidates[0]
+        if isinstance(first, str) and self.schema is not None:
+            candidates.append(_as_json(first))
+        return next((each for each in candidates if self.problem(each) is None), first)
 
     def from_words(self, text: str) -> tuple[Any, str | None]:
         """A plain reply as an answer, and what is wrong with it."""

@@ -235,6 +235,13 @@ class Settings:
             Kind("SIZE", (int, str), _disk), "disk space of all runs, beyond which the oldest are removed"
         ),
     )
+    actions: str = field(
+        default="fenced",
+        metadata=_about(
+            _choice("fenced", "python-tool", "functions"),
+            "how the model acts: code in a block, code as a function's argument, or calls of your tools",
+        ),
+    )
     runtime: str | None = field(default=None, metadata=_about(_NAME, "the engine's runtime, such as runsc"))
     quiet: bool = field(default=False, metadata=_about(SWITCH, "nothing on standard error but errors"))
     json: bool = field(default=False, metadata=_about(SWITCH, "print one JSON object in place of the answer"))

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import resources
 
 from codeact import events
-from codeact.types import Message
+from codeact.types import ActionStyle, Call, Message
 from sandbox.types import Image
 
 EMPTY_REPLY = "(no text)"
+NOT_MADE = "(this call was not made)"
+PICTURES = "(what the code displayed)"
 
 
 def prompt_file(name: str) -> str:
@@ -23,14 +25,21 @@ def prompt_file(name: str) -> str:
 
 
 @cache
-def follow_ups() -> Mapping[str, str]:
+def follow_ups(style: ActionStyle = "fenced") -> Mapping[str, str]:
+    """What is said after an observation, by name, in a way of acting."""
     lines = tomllib.loads(prompt_file("follow_ups.toml"))
-    return {name: str(text) for name, text in lines.items()}
+    lines |= lines.get(style, {})
+    return {name: text for name, text in lines.items() if isinstance(text, str)}
 
 
-def system_text(packages: str, network: str, tools: str) -> str:
-    text = prompt_file("system.md").replace("{packages}", packages).replace("{network}", network).strip()
+def system_text(how: str, where: str, tools: str) -> str:
+    """The rules: how to act, where code runs (empty where none does), which tools it may call."""
+    text = prompt_file("system.md").replace("{how}", how.strip()).replace("{where}", where).strip()
     return f"{text}\n\n{prompt_file('tools.md').replace('{tools}', tools).strip()}" if tools else text
+
+
+def where_text(packages: str, network: str) -> str:
+    return prompt_file("where.md").replace("{packages}", packages).replace("{network}", network)
 
 
 def example() -> list[Message]:
@@ -51,23 +60,48 @@ def first_text(task: str, manifest: str, schema: str | None) -> str:
     return "\n\n".join(parts)
 
 
-def keep_all(log: Iterable[events.Event], pictures: Mapping[str, Image]) -> list[Message]:
-    """Every turn in full. `pictures` holds the images of observations by their name."""
+def keep_all(
+    log: Iterable[events.Event], pictures: Mapping[str, Image], example: Sequence[Message]
+) -> list[Message]:
+    """Every turn in full. `pictures` holds the images of observations by their name, `example` is a worked task that goes
+    before. What native calls came to stands right behind them, whatever came between."""
     messages: list[Message] = []
+    open_: Sequence[Call] = ()
+    held: list[Message] = []
+
+    def close(results: Mapping[str, str]) -> None:
+        nonlocal open_, held
+        messages.extend(Message("tool", results.get(call.id, NOT_MADE), call_id=call.id) for call in open_)
+        messages.extend(held)
+        open_, held = (), []
+
     for event in log:
         match event:
             case events.RunStarted():
-                messages += [Message("system", event.system), *example(), Message("user", event.first)]
+                messages += [Message("system", event.system), *example, Message("user", event.first)]
             case events.Replied():
-                end = event.reading.end
-                said = event.text if end is None else event.text[:end]
-                messages.append(Message("assistant", said.strip() or EMPTY_REPLY))
+                close({})
+                messages.append(_reply(event))
+                open_ = messages[-1].calls
             case events.Observed():
                 shown = tuple(pictures[name] for name in event.images if name in pictures)
-                messages.append(Message("user", event.text, shown))
+                if open_:
+                    held += [Message("user", PICTURES, shown)] if shown else []
+                    close({result.id: result.text for result in event.results})
+                else:
+                    messages.append(Message("user", event.text, shown))
             case events.RunResumed() if event.text:
-                messages.append(Message("user", event.text))
+                (held if open_ else messages).append(Message("user", event.text))
+    close({})
     return list(_merged(messages))
+
+
+def _reply(event: events.Replied) -> Message:
+    reading = event.reading
+    if reading.native:
+        return Message("assistant", event.text.strip(), calls=reading.calls)
+    said = event.text if reading.end is None else event.text[: reading.end]
+    return Message("assistant", said.strip() or EMPTY_REPLY)
 
 
 def _merged(messages: Iterable[Message]) -> Iterator[Message]:

@@ -85,12 +85,22 @@ class OutputDelta(Event):
     output: Output
 
 
+@dataclass(frozen=True, slots=True)
+class CallResult:
+    """What a call of a function came to, as the model is told. `id` and `name` are the call's."""
+
+    id: str
+    name: str
+    text: str
+    ok: bool = True
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed(Event):
     """What goes back to the model: `text`, and images by file name in the run's folder.
 
     `cell` is the result of the last cell of the turn, `earlier` those of the cells before it, which were all `ok`. `cell`
-    is None where nothing was executed (the reply could not be read, or was cut).
+    is None where no code was executed. `results` are those of the calls that the model made itself, in their order.
     """
 
     turn: int
@@ -98,12 +108,13 @@ class Observed(Event):
     cell: CellResult | None = None
     images: tuple[str, ...] = ()
     earlier: tuple[CellResult, ...] = ()
+    results: tuple[CallResult, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCalled(Event):
-    """Code in the sandbox calls a tool: written before the tool runs. `call` is its id within the run, `key` its
-    idempotency key: the same for a call that is made again. `arguments` are JSON values, without what is secret;
+    """A tool is called, by code in the sandbox (`cell` is its number) or by the model itself (`cell` is 0, and `turn` says
+    where): written before the tool runs. `call` is its id within the run, `key` its idempotency key: the same for a call that is made again. `arguments` are JSON values, without what is secret;
     `digest` is of all of them, so that a re-executed cell's call is known again."""
 
     call: str
@@ -112,6 +123,7 @@ class ToolCalled(Event):
     arguments: dict[str, Any]
     digest: str
     key: str
+    turn: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,7 +25,7 @@ class Unknown:
 
 @dataclass(slots=True)
 class _Cell:
-    """`overlapping`: calls were under way at once, so that their order says nothing."""
+    """`overlapping`: calls were under way at once, so that their order says nothing. Those of a turn itself always may be."""
 
     known: dict[tuple[str, str], deque[events.ToolReturned | Unknown]] = field(default_factory=dict)
     overlapping: bool = False
@@ -49,7 +49,7 @@ class RecordedCalls:
         for event in log:
             match event:
                 case events.ToolCalled():
-                    cell = cells.setdefault(event.cell, _Cell())
+                    cell = cells.setdefault(event.cell or -event.turn, _Cell(overlapping=not event.cell))
                     key, call = (event.tool, event.digest), Unknown(event.call, event.key)
                     known = cell.known.setdefault(key, deque())
                     again = next(
@@ -72,7 +72,7 @@ class RecordedCalls:
             self._cells, self._cell = cells, _Cell()
 
     def begin(self, cell: int, *, ended: bool) -> None:
-        """The calls that come next are of this cell. `ended`: its end is recorded, so that it has no call to make that
+        """The calls that come next are of this cell, or of the n-th turn itself where it is -n. `ended`: its end is recorded, so that it has no call to make that
         is not recorded too; else it was cut off, and goes on with calls of its own."""
         with self._lock:
             self._cell, self._ended = self._cells.pop(cell, _Cell()), ended

@@ -9,20 +9,41 @@ from typing import Any, Literal, Protocol
 
 from sandbox.types import Image
 
-Role = Literal["system", "user", "assistant"]
+Role = Literal["system", "user", "assistant", "tool"]
 Finish = Literal["stop", "length", "content_filter", "tool_calls"]
+ActionStyle = Literal["fenced", "python-tool", "functions"]
+"""How a model acts: in a block of code, in code as the argument of a function, or by calls of functions."""
 OnDeath = Literal["restore", "fresh", "stop"]
 """What follows when a kernel dies: its state is made again, the next one begins without it, or the run ends."""
 RunStatus = Literal["answered", "no_answer", "limit", "interrupted", "failed"]
 
 
 @dataclass(frozen=True, slots=True)
+class Call:
+    """A call of a function, as a model asked for it. `name` is the function's as it was written, `arguments` are JSON values.
+
+    With a `problem` the arguments could not be read, or the call is not to be made: that is its result. `id` is unique in
+    a run.
+    """
+
+    id: str
+    name: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Message:
-    """One message to a model. `images` are sent only to models that see."""
+    """One message to a model. `images` are sent only to models that see.
+
+    A reply that called functions holds its `calls`; a message of the role `tool` is the result of the one with `call_id`.
+    """
 
     role: Role
     content: str
     images: tuple[Image, ...] = ()
+    calls: tuple[Call, ...] = ()
+    call_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,13 +105,18 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is asked of a model. `stop` are sequences at which it should end, `seed` and `temperature` go through as given."""
+    """What is asked of a model. `stop` are sequences at which it should end, `seed` and `temperature` go through as given.
+
+    `tools` are the definitions of the functions that it may call, as OpenAI has them; `one_call` asks for one at a time.
+    """
 
     messages: Sequence[Message]
     stop: tuple[str, ...] = ()
     max_tokens: int | None = None
     temperature: float | None = None
     seed: int | None = None
+    tools: Sequence[Mapping[str, Any]] = ()
+    one_call: bool = False
 
 
 class Model(Protocol):
@@ -119,7 +145,8 @@ class Code:
 class Reading:
     """What a reply says, read: prose, then what is to be executed, or what is wrong with how it is written.
 
-    `actions` are executed in order, up to the first that fails. `problem` is set when the reply tried to act and cannot
+    `actions` are executed in order, up to the first that fails; `calls` are made. `native`: the calls came as such and not in the
+    text, and go back to the model as such. `problem` is set when the reply tried to act and cannot
     be read: it is sent back as the observation. `end` is the offset in the reply after which the text is not the
     model's to say (an invented observation, and all behind it). `notes` say what was passed over, for the observation.
     """
@@ -129,6 +156,12 @@ class Reading:
     problem: str | None = None
     notes: tuple[str, ...] = ()
     end: int | None = None
+    calls: tuple[Call, ...] = ()
+    native: bool = False
+
+    @property
+    def acts(self) -> bool:
+        return bool(self.actions or self.calls)
 
 
 @dataclass(frozen=True, slots=True)

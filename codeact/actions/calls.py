@@ -6,8 +6,8 @@ import ast
 import json
 import keyword
 import re
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
 
 from codeact.actions.python import is_code, parse
 
@@ -25,20 +25,25 @@ _OBJECT = re.compile(r"^[ \t]*(?=[{\[])", re.MULTILINE)
 _MOST_OBJECTS = 64
 
 
-def read_calls(text: str) -> tuple[str, ...]:
-    """Cells for a text that is JSON and nothing else: one or more objects, or an array. Empty if it is no action."""
+T = TypeVar("T")
+Take = Callable[[Any], T | None]
+"""What an object stands for; None if it is data."""
+
+
+def read_calls(text: str, take: Take[T]) -> tuple[T, ...]:
+    """What a text stands for that is JSON and nothing else: one or more objects, or an array. Empty if it is no action."""
     try:
-        sources = [_source(each) for value in _values(text) for each in _flat(value)]
+        taken = [take(each) for value in _values(text) for each in _flat(value)]
     except RecursionError:
         return ()
-    found = tuple(source for source in sources if source is not None)
-    return found if len(found) == len(sources) else ()
+    found = tuple(each for each in taken if each is not None)
+    return found if len(found) == len(taken) else ()
 
 
-def find_calls(text: str) -> tuple[tuple[str, ...], int, int]:
-    """Cells for the JSON objects in prose that are actions, with where the first starts and where the last ends."""
+def find_calls(text: str, take: Take[T]) -> tuple[tuple[T, ...], int, int]:
+    """What the JSON objects in prose that are actions stand for, with where the first starts and where the last ends."""
     decoder = _decoder()
-    found: list[str] = []
+    found: list[T] = []
     start = stop = at = 0
     for _ in range(_MOST_OBJECTS):
         opening = _OBJECT.search(text, at)
@@ -46,13 +51,13 @@ def find_calls(text: str) -> tuple[tuple[str, ...], int, int]:
             break
         try:
             value, at = decoder.raw_decode(text, opening.end())
-            sources = [source for each in _flat(value) if (source := _source(each)) is not None]
+            taken = [each for flat in _flat(value) if (each := take(flat)) is not None]
         except (ValueError, RecursionError):
             at = opening.end() + 1
             continue
-        if sources:
+        if taken:
             start, stop = start if found else opening.end(), at
-            found += sources
+            found += taken
     return tuple(found), start, stop
 
 
@@ -115,25 +120,41 @@ def _flat(value: Any) -> Iterator[Any]:
             yield value
 
 
-def _source(value: Any) -> str | None:
+def named_call(value: Any) -> tuple[str, Any] | None:
+    """The name and the arguments, as they are written, of the call that one object stands for; None if it is none."""
+    name, given = _named(value)
+    if name == "final_answer" and "final_answer" in value:
+        return name, {"value": value["final_answer"]}
+    # a tool's definition has the keys of its call, and says what it does
+    return (name, given[0]) if name is not None and given and "description" not in value else None
+
+
+def cell(value: Any) -> str | None:
     """The cell that one object stands for; None if it is data."""
-    if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
-        return None
+    if call := named_call(value):
+        return _call(call[0], _decoded(call[1]))
+    name, given = _named(value)
+    is_definition = name is not None and given
+    return _wrapped_code(value) if _is_object(value) and not is_definition else None
+
+
+def _named(value: Any) -> tuple[str | None, list[Any]]:
+    """The name in an object, and what stands where arguments do."""
+    if not _is_object(value):
+        return None, []
     name = next((value[key] for key in _NAMES if isinstance(value.get(key), str)), None)
-    if name is not None and name.lower() in ("final answer", "finalanswer"):
+    if (name is None and "final_answer" in value) or str(name).lower() in ("final answer", "finalanswer"):
         name = "final_answer"
-    given = [value[key] for key in _ARGUMENTS if key in value]
-    if "final_answer" in value and name in (None, "final_answer"):
-        return f"final_answer({value['final_answer']!r})"
-    if name is not None and given:
-        # a tool's definition has the keys of its call, and says what it does
-        return None if "description" in value else _call(name, _decoded(given[0]))
-    return _wrapped_code(value)
+    return name, [value[key] for key in _ARGUMENTS if key in value]
+
+
+def _is_object(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(key, str) for key in value)
 
 
 def _call(name: str, arguments: Any) -> str | None:
     if INTERPRETER.fullmatch(name):
-        code = _first_code(arguments) if isinstance(arguments, dict) else _text(arguments)
+        code = first_code(arguments) if isinstance(arguments, dict) else _text(arguments)
         if code is not None:
             return code
     function = name.rpartition(".")[2]
@@ -170,7 +191,7 @@ def _decoded(arguments: Any) -> Any:
 
 
 def _wrapped_code(value: dict[str, Any]) -> str | None:
-    code = _first_code(value)
+    code = first_code(value)
     if code is None or str(value.get("language", "python")).lower() not in (
         "python",
         "py",
@@ -181,7 +202,7 @@ def _wrapped_code(value: dict[str, Any]) -> str | None:
     return code if _THOUGHTS & value.keys() or is_code(code) else None
 
 
-def _first_code(value: dict[str, Any]) -> str | None:
+def first_code(value: dict[str, Any]) -> str | None:
     found = (_text(value[key]) for key in (*_CODE, *_ARGUMENTS) if key in value)
     return next((code for code in found if code is not None), None)
 

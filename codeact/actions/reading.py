@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from codeact.actions.blocks import Block, Scanner, dedent
-from codeact.actions.calls import find_calls, is_json, read_calls
+from codeact.actions.calls import cell, find_calls, is_json, read_calls
 from codeact.actions.prose import (
     CODE_LINE,
     INVENTION,
@@ -146,7 +146,7 @@ class _Reader:
         start = self.start
         if start is None:
             return Reading(self.text.strip(), problem=ONLY_THOUGHTS)
-        if calls := read_calls(self.text[start:]):
+        if calls := read_calls(self.text[start:], cell):
             self._add_calls(calls, start, len(self.text))
         elif (decoded := _decoded(self.text[start:])) is not None:
             return replace(_Reader(decoded).read(), end=None)
@@ -160,7 +160,7 @@ class _Reader:
 
     def _add_tagged(self, start: int) -> None:
         """Calls in the marks of a chat template or in ReAct's words; what is behind them was made up."""
-        calls, first, last = find_tagged(self.text[start:])
+        calls, first, last = find_tagged(self.text[start:], cell)
         self._add_calls(calls, start + first, start + last)
         if self.found and INVENTION.match(self.text, start + last):
             self.end = start + last
@@ -198,7 +198,7 @@ class _Reader:
         if self.partial and not block.closed:
             return
         body = block.body(self.text) if block.closed else without_prose(block.body(self.text).rstrip())
-        if calls := () if block.language in _MARKUP else read_calls(body):
+        if calls := () if block.language in _MARKUP else read_calls(body, cell):
             self._add_calls(calls, block.start, block.stop)
             return
         verdict, source = _judge(block, body)
@@ -226,7 +226,7 @@ class _Reader:
         return (before, invented.start()) if parse(before) is not None else None
 
     def _add_calls(self, calls: tuple[str, ...], start: int, stop: int) -> None:
-        for source in map(clean, map(_unwrapped, calls)):
+        for source in map(clean, map(unwrapped, calls)):
             if is_empty(source):
                 self.passed.append(_Found("python", start, stop, "empty"))
             else:
@@ -244,10 +244,10 @@ class _Reader:
                 if stop < len(text) and INVENTION.match(text, stop):
                     self.end = start + stop
                 return
-        calls, first, last = find_calls(text)
+        calls, first, last = find_calls(text, cell)
         invented = INVENTION.search(text, first) if calls else None
         if invented and invented.start() < last:
-            calls, first, last = find_calls(text[: invented.start()])
+            calls, first, last = find_calls(text[: invented.start()], cell)
         if calls:
             self._add_calls(calls, start + first, start + last)
             if invented:
@@ -301,7 +301,7 @@ def _judge(block: Block, body: str) -> tuple[Verdict, str]:
     """What a block is, and the code in it."""
     if block.language in _MARKUP or not (body.strip() or block.language):
         return "prose", body
-    python, inner = block.language == "python", _unwrapped(body)
+    python, inner = block.language == "python", unwrapped(body)
     source = clean(inner)
     if python and not block.inline:
         return "empty" if is_empty(source) else "code", source
@@ -327,7 +327,7 @@ def _decoded(text: str) -> str | None:
     return None
 
 
-def _unwrapped(body: str) -> str:
+def unwrapped(body: str) -> str:
     """The code within a fence in a tag, or a tag in a fence."""
     if body.lstrip().startswith("<![CDATA["):
         return body.lstrip().removeprefix("<![CDATA[").rstrip().removesuffix("]]>").strip("\n")

@@ -10,7 +10,7 @@ import json
 import re
 from typing import Any
 
-from codeact.actions.calls import INTERPRETER, find_calls, read_calls
+from codeact.actions.calls import INTERPRETER, T, Take, find_calls, read_calls
 from codeact.actions.python import parse
 
 _CALL = re.compile(
@@ -29,26 +29,26 @@ _REACT = re.compile(
 _MOST_CALLS = 64
 
 
-def find_tagged(text: str) -> tuple[tuple[str, ...], int, int]:
-    """Cells for the calls in `text`, with where the first starts and where the last ends."""
+def find_tagged(text: str, take: Take[T]) -> tuple[tuple[T, ...], int, int]:
+    """What `take` makes of the calls in `text`, with where the first starts and where the last ends."""
     marked = _MARKED.search(text)
     if marked is not None:
-        cells, _, stop = find_calls("\n" + text[marked.end() :].lstrip())
+        taken, _, stop = find_calls("\n" + text[marked.end() :].lstrip(), take)
         if marked["name"]:
             arguments = text[marked.end() :].strip()
-            cells = read_calls(f'{{"name": {json.dumps(marked["name"])}, "arguments": {arguments}}}')
-        return cells, marked.start(), len(text) if marked["name"] else min(len(text), marked.end() + stop)
+            taken = read_calls(f'{{"name": {json.dumps(marked["name"])}, "arguments": {arguments}}}', take)
+        return taken, marked.start(), len(text) if marked["name"] else min(len(text), marked.end() + stop)
     found = list(zip(range(_MOST_CALLS), _CALL.finditer(text), strict=False))
-    cells = tuple(cell for _, call in found for cell in _cells(call[1], _parameters(call[2])))
-    if cells:
-        return cells, found[0][1].start(), found[-1][1].end()
+    taken = tuple(each for _, call in found for each in _taken(call[1], _parameters(call[2]), take))
+    if taken:
+        return taken, found[0][1].start(), found[-1][1].end()
     react = _REACT.search(text)
-    cells = _react(react["name"], react["input"].strip()) if react else ()
-    return (cells, react.start(), react.end()) if cells and react else ((), 0, 0)
+    taken = _react(react["name"], react["input"].strip(), take) if react else ()
+    return (taken, react.start(), react.end()) if taken and react else ((), 0, 0)
 
 
-def _cells(name: str, arguments: Any) -> tuple[str, ...]:
-    return read_calls(json.dumps({"name": name, "arguments": arguments}))
+def _taken(name: str, arguments: Any, take: Take[T]) -> tuple[T, ...]:
+    return read_calls(json.dumps({"name": name, "arguments": arguments}), take)
 
 
 def _parameters(body: str) -> Any:
@@ -64,7 +64,7 @@ def _value(text: str) -> Any:
         return text
 
 
-def _react(name: str, given: str) -> tuple[str, ...]:
+def _react(name: str, given: str, take: Take[T]) -> tuple[T, ...]:
     name = re.sub(r"\s+", "_", name.strip()).lower() if " " in name.strip() else name.strip()
     code = INTERPRETER.fullmatch(name) is not None
     if not code and name != "final_answer" and given[:1] != "{":
@@ -72,4 +72,4 @@ def _react(name: str, given: str) -> tuple[str, ...]:
     if code and given[:1] != "{" and parse(given) is None:
         return ()
     value = _value(given)
-    return _cells(name, value if isinstance(value, dict) or not code else given)
+    return _taken(name, value if isinstance(value, dict) or not code else given, take)

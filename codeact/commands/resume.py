@@ -18,7 +18,7 @@ from codeact.commands.solve import mcp_servers, play, read_schema, read_task, se
 @click.argument("run")
 @click.argument("task", required=False)
 @click.option("--changed-data", is_flag=True, help="go on although the data is not what it was")
-@settings_options("data", "image", "pip")
+@settings_options("data", "image", "pip", "actions")
 @click.pass_obj
 def resume(invocation: Invocation, /, run: str, task: str | None, changed_data: bool, **flags: Any) -> int:
     """Carry RUN on: one that was cut off or ended without an answer, or with TASK any that ended.

@@ -263,6 +263,7 @@ def _agent(
         runtime=settings.runtime,
         network=settings.network,
         packages=settings.pip,
+        actions=settings.actions,  # type: ignore[arg-type]  # one of the choices of the setting
         tools=[*settings.tools, *servers],
         tools_off=settings.tools_off,
         approve=approval(settings, view),

@@ -56,6 +56,20 @@ def _events(path: Path) -> Iterator[tuple[dict[str, Any], str]]:
         yield blobs.inside(event, pictures=False), f"{path}:{number}"
 
 
+def _calls(reading: object) -> Iterator[dict[str, Any]]:
+    """The calls of a reply as it held them, where they were none of its text."""
+    match reading:
+        case {"native": True, "calls": [*calls]}:
+            for call in filter(lambda each: isinstance(each, dict), calls):
+                function = {"name": call.get("name"), "arguments": _written(call)}
+                yield {"id": call.get("id"), "type": "function", "function": function}
+
+
+def _written(call: dict[str, Any]) -> str:
+    """Arguments that could not be read are so again."""
+    return "(unreadable)" if call.get("problem") else json.dumps(call.get("arguments") or {})
+
+
 def _reply(event: dict[str, Any], where: str) -> Reply:
     text = event.get("text")
     if not isinstance(text, str):
@@ -66,6 +80,7 @@ def _reply(event: dict[str, Any], where: str) -> Reply:
             finish_from(event.get("finish")),
             usage_from(event.get("usage")),
             str(event.get("model", "")),
+            tuple(_calls(event.get("reading"))),
         )
     except ValueError as error:
         raise UsageError(f"{where}: {error}") from error

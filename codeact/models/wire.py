@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import json
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from codeact.errors import ModelBadReply
-from codeact.types import Delta, Finish, Message, Reply, Request, Usage
+from codeact.types import Call, Delta, Finish, Message, Reply, Request, Usage
 
 CHARACTERS_PER_TOKEN = 4
 """What an estimate takes a token to be, where an endpoint does not count: close for English and code."""
@@ -28,6 +29,8 @@ def body(model: str, request: Request, sees: bool) -> dict[str, Any]:
         "max_tokens": request.max_tokens,
         "temperature": request.temperature,
         "seed": request.seed,
+        "tools": list(request.tools) or None,
+        "parallel_tool_calls": False if request.tools and request.one_call else None,
     }
     return {
         "model": model,
@@ -38,9 +41,12 @@ def body(model: str, request: Request, sees: bool) -> dict[str, Any]:
     }
 
 
-def estimate(messages: Sequence[Message], written: str) -> Usage:
+def estimate(request: Request, written: str) -> Usage:
     """The usage of one call for which nobody counted: characters divided by four, rounded up; images are not counted."""
-    asked = sum(len(message.content) for message in messages)
+    asked = sum(len(message.content) for message in request.messages)
+    calls = [call for message in request.messages for call in message.calls]
+    asked += sum(len(call.name) + len(json.dumps(call.arguments)) for call in calls)
+    asked += len(json.dumps(list(request.tools))) if request.tools else 0
     return Usage(1, _tokens(asked), _tokens(len(written)), estimated=True)
 
 
@@ -53,7 +59,7 @@ class Assembly:
     model: str = ""
     text: list[str] = field(default_factory=list)
     reasoning: list[str] = field(default_factory=list)
-    calls: dict[int, dict[str, Any]] = field(default_factory=dict)
+    calls: list[dict[str, Any]] = field(default_factory=list)
     usage: Usage | None = None
 
     def add(self, chunk: object) -> Iterator[Delta]:
@@ -77,11 +83,11 @@ class Assembly:
         if self.finish is None:
             raise ModelBadReply("the reply has no finish_reason")
         text = "".join(self.text)
-        calls = tuple(self.calls[index] for index in sorted(self.calls))
-        written = "".join(self.reasoning) + text + "".join(call["function"]["arguments"] for call in calls)
-        return Reply(
-            text, self.finish, self.usage or estimate(request.messages, written), self.model or model, calls
-        )
+        found = sorted(self.calls, key=lambda call: call["index"] or 0)
+        functions = [call["function"] for call in found]
+        written = "".join(self.reasoning) + text + "".join(f["name"] + f["arguments"] for f in functions)
+        calls = tuple({key: call[key] for key in ("id", "type", "function")} for call in found)
+        return Reply(text, self.finish, self.usage or estimate(request, written), self.model or model, calls)
 
     def _choice(self, choice: Mapping[str, Any]) -> Iterator[Delta]:
         # an endpoint that does not stream answers with a `message` where a chunk has a `delta`
@@ -95,24 +101,63 @@ class Assembly:
             if piece:
                 self.text.append(piece)
                 yield Delta(piece)
-        for position, call in enumerate(_list(delta.get("tool_calls"), "tool_calls")):
-            self._call(_mapping(call, "a tool call"), position)
+        for call in _list(delta.get("tool_calls"), "tool_calls"):
+            self._call(_mapping(call, "a tool call"))
+        if delta.get("function_call"):  # what calls were before there were several
+            self._call({"index": 0, "function": delta["function_call"]})
         if choice.get("finish_reason") not in (None, ""):
             self.finish = _finish(choice["finish_reason"])
 
-    def _call(self, piece: Mapping[str, Any], position: int) -> None:
-        index = piece.get("index", position)
-        if not isinstance(index, int):
+    def _call(self, piece: Mapping[str, Any]) -> None:
+        """Takes a call, or a piece of one. Which one it belongs to is told by its index, its id, or that it begins anew."""
+        index = piece.get("index")
+        if not isinstance(index, int | None):
             raise ModelBadReply(f"a tool call has the index {index!r:.40}")
-        blank = {"id": "", "type": "function", "function": {"name": "", "arguments": ""}}
-        call = self.calls.setdefault(index, blank)
-        call["id"] = _string(piece.get("id"), "id") or call["id"]
         function = _mapping(piece.get("function") or {}, "a function")
-        for name in ("name", "arguments"):
-            call["function"][name] += _string(function.get(name), name)
+        name, given = _string(function.get("name"), "name"), _arguments(function.get("arguments"))
+        known = self._known(index, _string(piece.get("id"), "id"), name)
+        if known is None:
+            begun = {"name": name, "arguments": given}
+            made = {"id": piece.get("id") or "", "type": "function", "function": begun, "index": index}
+            self.calls.append(made)
+            return
+        known["id"] = known["id"] or piece.get("id") or ""
+        if name != known["function"]["name"]:  # some send it whole with each piece
+            known["function"]["name"] += name
+        known["function"]["arguments"] += given
+
+    def _known(self, index: int | None, call_id: str, name: str) -> dict[str, Any] | None:
+        """The call that a piece goes on with; None where it is the first of another."""
+        same = [call for call in self.calls if index is None or call["index"] == index]
+        if call_id:
+            same = [call for call in same if call["id"] in (call_id, "")]
+        if not same or (name and _is_over(same[-1], index, call_id)):
+            return None
+        return same[-1]
+
+
+def _is_over(call: Mapping[str, Any], index: int | None, call_id: str) -> bool:
+    """Whether a piece that has a name begins another call than this one."""
+    given = call["function"]["arguments"]
+    if call_id and call["id"] == call_id:  # some send id and name with each piece
+        return index is None and _is_json(given)
+    return index is None or bool(given)
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _message(message: Message, sees: bool) -> dict[str, Any]:
+    if message.role == "tool":
+        return {"role": "tool", "tool_call_id": message.call_id, "content": message.content}
+    if message.calls:
+        calls = [_sent(call) for call in message.calls]
+        return {"role": message.role, "content": message.content or None, "tool_calls": calls}
     if not (sees and message.images):
         return {"role": message.role, "content": message.content}
     images = [
@@ -120,6 +165,17 @@ def _message(message: Message, sees: bool) -> dict[str, Any]:
         for image in message.images
     ]
     return {"role": message.role, "content": [{"type": "text", "text": message.content}, *images]}
+
+
+def _sent(call: Call) -> dict[str, Any]:
+    """A call as it goes back; where its arguments could not be read there are none, since chat templates decode them."""
+    function = {"name": call.name, "arguments": json.dumps(call.arguments, ensure_ascii=False)}
+    return {"id": call.id, "type": "function", "function": function}
+
+
+def _arguments(given: object) -> str:
+    """A piece of the arguments; some endpoints send them whole and decoded."""
+    return given if isinstance(given, str) else "" if given is None else json.dumps(given)
 
 
 def _tokens(characters: int) -> int:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from codeact import context, events
+from codeact import events
 from codeact.answers import AnswerCheck
 from codeact.errors import Answered
 from codeact.run.record import Record
@@ -16,8 +16,8 @@ class Answering:
     """`guess` is an answer in words that was asked about; it stands where nothing better comes. While `muted`, answers are
     checked as ever, and kept nowhere but in `again`: the code that gives them is executed again."""
 
-    def __init__(self, check: AnswerCheck, record: Record) -> None:
-        self._check, self._record = check, record
+    def __init__(self, check: AnswerCheck, said: Mapping[str, str], record: Record) -> None:
+        self._check, self._said, self._record = check, said, record
         self._accepted: deque[Any] = deque()
         self._refused: deque[tuple[Any, str]] = deque()
         self.guess: Any = None
@@ -35,6 +35,10 @@ class Answering:
             answer = payload.get("value") if isinstance(payload, dict) else None
             self._refused.append((answer, str(refusal)))
             raise
+
+    def take_written(self, arguments: Mapping[str, Any]) -> None:
+        """`final_answer`, called by the model itself. Raises HostCallRefused."""
+        self.take({"value": self._check.written(arguments)})
 
     @property
     def given(self) -> bool:
@@ -61,7 +65,7 @@ class Answering:
         )
         assert isinstance(given, events.AnswerGiven)
         yield given
-        said = context.follow_ups()
+        said = self._said
         if problem is not None:
             yield said["refused"].format(problem=problem)
         elif self.guess is None and (unfounded or small):

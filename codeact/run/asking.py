@@ -6,25 +6,25 @@ import time
 from collections.abc import Generator
 from typing import Any
 
-from codeact import actions, context, events
+from codeact import context, events
+from codeact.actions.styles import Style
 from codeact.errors import LimitReached, ModelError
 from codeact.models import wire
 from codeact.pump import Interrupted, Pump
 from codeact.run.meter import Meter
 from codeact.run.record import Record
+from codeact.run.repeats import Repeats
 from codeact.types import Delta, Model, Reading, Reply, Request, Retrying
 
 STUCK_TEMPERATURE = 0.8
 
 
 class Asking:
-    """`repeats` is how often in a row the model wrote the same code with the same result."""
-
-    def __init__(self, model: Model, record: Record, meter: Meter) -> None:
-        self._model, self._record, self._meter = model, record, meter
+    def __init__(self, model: Model, style: Style, record: Record, meter: Meter, repeats: Repeats) -> None:
+        self._model, self._style, self._record, self._meter = model, style, record, meter
+        self._repeats = repeats
         self._pump: Pump[Delta | Retrying | Reply] | None = None
         self._interrupts_seen = 0
-        self.repeats = 0
 
     def interrupt(self) -> None:
         """May be called from any thread."""
@@ -34,15 +34,20 @@ class Asking:
     def ask(self, turn: int) -> Generator[events.Event, None, Reading]:
         """Asks the model and reads its reply. A reply that was cut is never executed."""
         began = time.monotonic()
-        request = Request(context.keep_all(self._record.log, self._record.pictures), **self._warmth())
+        request = Request(
+            context.keep_all(self._record.log, self._record.pictures, self._style.example),
+            tools=self._style.functions,
+            one_call=self._style.one_call,
+            **self._warmth(),
+        )
         try:
             reply = yield from self._stream_reply(request)
         except Interrupted:
             self._interrupts_seen = self._meter.interrupts
             self._meter.check(turn)
-            return Reading("", problem=context.follow_ups()["interrupted"])
+            return Reading("", problem=self._style.said["interrupted"])
         self._meter.usage += reply.usage
-        reading = _read(reply)
+        reading = self._style.read(reply, turn, self._used())
         yield self._record.emit(
             events.Replied(
                 turn=turn,
@@ -58,7 +63,7 @@ class Asking:
 
     def _warmth(self) -> dict[str, Any]:
         """A model that writes the same code again would do so for ever at the temperature it has."""
-        return {"temperature": STUCK_TEMPERATURE, "seed": self.repeats} if self.repeats else {}
+        return {"temperature": STUCK_TEMPERATURE, "seed": self._repeats.count} if self._repeats.count else {}
 
     def _stream_reply(self, request: Request) -> Generator[events.Event, None, Reply]:
         """The reply, with its pieces as events. It is ended early where more text could not change what is done."""
@@ -81,7 +86,7 @@ class Asking:
                             text += piece
                             end = self._complete(text) if "\n" in piece else None
                             if end is not None:
-                                return Reply(text[:end], usage=wire.estimate(request.messages, text))
+                                return Reply(text[:end], usage=wire.estimate(request, text))
         finally:
             self._pump.close()
             self._pump = None
@@ -96,13 +101,9 @@ class Asking:
             raise ModelError(f"{self._model.name} ended without a reply") from None
 
     def _complete(self, text: str) -> int | None:
-        return actions.complete(text, first_block_only=self._model.small)
+        return self._style.complete(text, first_block_only=self._model.small)
 
-
-def _read(reply: Reply) -> Reading:
-    said = context.follow_ups()
-    if reply.finish == "length":
-        return Reading(reply.text, problem=said["cut"])
-    if reply.finish == "content_filter":
-        return Reading(reply.text, problem=said["filtered"])
-    return actions.read(reply.text)
+    def _used(self) -> set[str]:
+        """The ids of the calls of the run so far."""
+        replies = [event for event in self._record.log if isinstance(event, events.Replied)]
+        return {call.id for event in replies for call in event.reading.calls}

@@ -14,15 +14,15 @@ from codeact.errors import Answered
 from codeact.pump import Pump
 from codeact.recorded import RecordedCalls
 from codeact.run.answering import Answering
-from codeact.run.asking import Asking
 from codeact.run.history import Past, history
 from codeact.run.meter import Meter
 from codeact.run.record import Record
+from codeact.run.repeats import Repeats
 from codeact.run.restore import Restored, Restorer, words
 from codeact.run.setup import Setup
 from codeact.tools import stubs
 from codeact.tools.runner import ToolRunner
-from codeact.types import Code, Reading
+from codeact.types import Reading
 from sandbox import CellResult, Connection, Notice, Output, Rung, Sandbox, SandboxError
 from sandbox.cells import LOST_VARIABLES
 
@@ -41,14 +41,15 @@ class Cells:
         record: Record,
         meter: Meter,
         answering: Answering,
-        asking: Asking,
         connections: deque[Connection],
         tools: ToolRunner,
         recorded: RecordedCalls,
+        repeats: Repeats,
     ) -> None:
         self._setup, self._box, self._record, self._meter = setup, box, record, meter
-        self._answering, self._asking, self._connections = answering, asking, connections
-        self._tools, self._recorded = tools, recorded
+        self._answering, self._connections = answering, connections
+        self._tools, self._recorded, self._repeats = tools, recorded, repeats
+        self._said = setup.style.said
         self._restorer = Restorer(
             box,
             set_up=self._set_up,
@@ -60,7 +61,6 @@ class Cells:
         self.count = 0
         self.restoring = False
         self._names: Mapping[str, str] = {}
-        self._seen_code: dict[str, str] = {}
         self._asked_unseen = False
         self._full_texts = 0
         self.ran = False
@@ -73,53 +73,75 @@ class Cells:
         """Runs the actions of a reply up to the first that fails; ends the run when one of them gave the answer."""
         invented = self._made_up(reading)
         if invented is not None:
-            yield self.observe(turn, context.follow_ups()["unseen"].format(value=invented))
+            yield self.observe(turn, self._said["unseen"].format(value=invented))
             return
         done: list[Past] = []
         texts: list[str] = []
         shown: list[str] = []
         for action in reading.actions:
-            said = yield from self._revived(done)
-            self.count += 1
-            yield self._record.emit(events.CodeStarted(turn=turn, source=action.source, cell=self.count))
-            cell = yield from self._run_cell(action, said)
-            if cell.status == "refused" and cell.lost is not None:  # its kernel went before it began
-                told = yield from self._after_death(_last_words(cell.outputs), cell.lost, done)
-                cell = yield from self._run_cell(action, (*cell.outputs, Notice(told)))
-            done.append(Past(self.count, turn, action.source, cell))
-            yield from self._answering.told()
-            text, pictures = self._observed(cell)
+            text, pictures = yield from self.run(turn, action.source, done)
             texts.append(text)
             shown += pictures
-            if self._answering.given or cell.status != "ok":
+            if self._answering.given or done[-1].status != "ok":
                 break
         output = "\n".join(f"Output:\n{text}" for text in texts)
-        results = tuple(past.result for past in done if past.result is not None)
         if self._answering.given:
-            yield self.observe(turn, output, results, tuple(shown))
+            yield self.observe(turn, output, done, tuple(shown))
             raise Answered(answer=self._answering.last)
-        follow_up = self._follow_up(reading.actions[len(texts) - 1], cell, texts[-1])
-        if cell.lost is not None:
-            follow_up = yield from self._after_death(_last_words(cell.outputs), cell.lost, done)
+        follow_up = yield from self.follow_up(done, texts[-1])
         if len(texts) < len(reading.actions):
-            follow_up = f"{context.follow_ups()['more_blocks']} {follow_up}"
+            follow_up = f"{self._said['more_blocks']} {follow_up}"
         notes = "".join(f"({note})\n" for note in reading.notes)
-        yield self.observe(turn, f"{output}\n\n{notes}{follow_up}", results, tuple(shown))
+        yield self.observe(turn, f"{output}\n\n{notes}{follow_up}", done, tuple(shown))
+        self._repeats.check()
         self._meter.check(turn)
 
+    def run(
+        self, turn: int, source: str, done: list[Past]
+    ) -> Generator[events.Event, None, tuple[str, list[str]]]:
+        """Runs one cell, and adds it to `done`, those of this turn; its observation, and the names of its pictures."""
+        said = yield from self._revived(done)
+        self.count += 1
+        yield self._record.emit(events.CodeStarted(turn=turn, source=source, cell=self.count))
+        cell = yield from self._run_cell(source, said)
+        if cell.status == "refused" and cell.lost is not None:  # its kernel went before it began
+            told = yield from self._after_death(_last_words(cell.outputs), cell.lost, done)
+            cell = yield from self._run_cell(source, (*cell.outputs, Notice(told)))
+        done.append(Past(self.count, turn, source, cell))
+        yield from self._answering.told()
+        return self._observed(cell)
+
+    def follow_up(
+        self, done: Sequence[Past], text: str, beside: str = ""
+    ) -> Generator[events.Event, None, str]:
+        """What is said after the last of the cells of a turn, which was observed as `text`. Where it took its kernel with
+        it, there is a new one then. `beside` is what else was done in the turn."""
+        cell = done[-1].result
+        assert cell is not None
+        follow_up = self._follow_up(done[-1].source + beside, cell, text)
+        if cell.lost is not None:
+            follow_up = yield from self._after_death(_last_words(cell.outputs), cell.lost, done)
+        return follow_up
+
     def observe(
-        self, turn: int, text: str, cells: Sequence[CellResult] = (), images: tuple[str, ...] = ()
+        self,
+        turn: int,
+        text: str,
+        done: Sequence[Past] = (),
+        images: tuple[str, ...] = (),
+        results: tuple[events.CallResult, ...] = (),
     ) -> events.Event:
+        cells = [past.result for past in done if past.result is not None]
         cell, earlier = (cells[-1], tuple(cells[:-1])) if cells else (None, ())
         return self._record.emit(
-            events.Observed(turn=turn, text=text, cell=cell, images=images, earlier=earlier)
+            events.Observed(turn=turn, text=text, cell=cell, images=images, earlier=earlier, results=results)
         )
 
     def _made_up(self, reading: Reading) -> str | None:
         """A constant that a small model answers with and that it was never shown. It is asked about once."""
         if not self._setup.model.small or self._asked_unseen or len(reading.actions) != 1:
             return None
-        messages = context.keep_all(self._record.log, {})
+        messages = context.keep_all(self._record.log, {}, self._setup.style.example)
         shown = [message.content for message in messages if message.role == "user"]
         invented = unseen.made_up(reading.actions[0].source, shown)
         self._asked_unseen = invented is not None
@@ -127,14 +149,14 @@ class Cells:
 
     # -- one cell ------------------------------------------------------------------------------------------------
 
-    def _run_cell(self, action: Code, said: Sequence[Output]) -> Generator[events.Event, None, CellResult]:
+    def _run_cell(self, source: str, said: Sequence[Output]) -> Generator[events.Event, None, CellResult]:
         """Runs one cell; `said` goes before what it writes."""
         left = self._meter.left()
         timeout = self._setup.cell_timeout if left is None else min(self._setup.cell_timeout, max(left, 1.0))
         self._names = {}
         self.ran = True
         longest = math.inf if left is None else left
-        outputs = self._box.stream(action.source, timeout=timeout, max_timeout=longest, afresh=False)
+        outputs = self._box.stream(source, timeout=timeout, max_timeout=longest, afresh=False)
         self._begin(self.count, ended=False)  # before the pump runs it: its first call may come at once
         pump: Pump[Output | CellResult | None] = Pump(_to_the_end(outputs))
         self._record.on_post = lambda: pump.add(None)
@@ -186,16 +208,12 @@ class Cells:
             return "no file, for it could not be written"
         return f"/workspace/{path}"
 
-    def _follow_up(self, action: Code, cell: CellResult, text: str) -> str:
-        said = context.follow_ups()
+    def _follow_up(self, source: str, cell: CellResult, text: str) -> str:
+        said = self._said
         if cell.status == "interrupted" and cell.lost is None:
             return said["interrupted"]
-        came_of_it = CELL_NUMBER.sub("", text)
-        if self._seen_code.get(action.source) == came_of_it:
-            self._asking.repeats += 1
+        if self._repeats.seen(source, CELL_NUMBER.sub("", text)):
             return said["repeated"]
-        self._asking.repeats = 0
-        self._seen_code[action.source] = came_of_it
         if cell.status == "timeout":
             return said["slow"]
         if cell.status != "ok":
@@ -205,12 +223,17 @@ class Cells:
             return said["nothing"]
         return said["empty" if observation.is_empty(text) else "ok"]
 
+    @property
+    def modules(self) -> Mapping[str, str]:
+        """What code can import of the tools."""
+        return stubs.modules(self._setup.tools.tools) if self._setup.style.imports else {}
+
     # -- after a kernel died -------------------------------------------------------------------------------------
 
     def _set_up(self) -> None:
         """A kernel that died is followed by one that has what every kernel of the run has."""
         self._box.revive()
-        workspace.restore(self._box, self.loaded, stubs.modules(self._setup.tools.tools))
+        workspace.restore(self._box, self.loaded, self.modules)
 
     def _revived(self, done: Sequence[Past]) -> Generator[events.Event, None, tuple[Output, ...]]:
         """Sees to it that there is a kernel with the state that the cells of the run and of this turn left."""

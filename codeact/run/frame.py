@@ -7,6 +7,7 @@ import itertools
 import json
 from collections import deque
 from collections.abc import Container, Generator, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from codeact import artifacts, context, events, inputs, journal, manifest, workspace
@@ -14,15 +15,17 @@ from codeact.errors import Answered, CodeActError, LimitReached, RunEnded
 from codeact.recorded import RecordedCalls
 from codeact.run.answering import Answering
 from codeact.run.asking import Asking
+from codeact.run.calls import Calls
 from codeact.run.cells import Cells
 from codeact.run.history import history
 from codeact.run.meter import Meter
 from codeact.run.record import Record
+from codeact.run.repeats import Repeats
 from codeact.run.replay import Replay, compared
-from codeact.run.restore import not_as_it_was
+from codeact.run.restore import Restored, not_as_it_was
 from codeact.run.resume import Standing
 from codeact.run.setup import Setup
-from codeact.tools import crossing, prompt, stubs
+from codeact.tools import crossing, prompt
 from codeact.tools.context import RunContext
 from codeact.tools.runner import ToolRunner
 from codeact.types import Artifact, Reading, Usage
@@ -50,8 +53,9 @@ class Run:
         self._record = Record(self.id, self._folder)
         before = standing.usage if standing else Usage()
         self._meter = Meter(setup.limits, turns=self.first_turn - 1, usage=before)
-        self._answering = Answering(setup.check, self._record)
-        self._asking = Asking(setup.model, self._record, self._meter)
+        self._answering = Answering(setup.check, setup.style.said, self._record)
+        repeats = Repeats()
+        self._asking = Asking(setup.model, setup.style, self._record, self._meter, repeats)
         connections: deque[Connection] = deque()
         reads = {tool.path for tool in setup.tools.tools if tool.policy.effects == "read"}
         recorded = RecordedCalls(standing.log if standing else (), reads=reads)
@@ -70,11 +74,11 @@ class Run:
             "final_answer": self._answering.take,
             "names": lambda payload: self._cells.take_names(payload),
         }
-        if setup.tools.tools:
+        if setup.tools.tools and setup.style.imports:
             functions[crossing.FUNCTION] = crossing.function(
                 self._tools.call, lambda inside, target: self._box.get(inside, target)
             )
-        if setup.pool is not None:
+        if setup.pool is not None and setup.style.code:
             self._box = setup.pool.take(
                 inputs=data, functions=functions, on_connection=connections.append, label=self.id
             )
@@ -99,10 +103,13 @@ class Run:
             self._record,
             self._meter,
             self._answering,
-            self._asking,
             connections,
             self._tools,
             recorded,
+            repeats,
+        )
+        self._calls = Calls(
+            setup, self._cells, self._record, self._meter, self._answering, self._tools, recorded, repeats
         )
         if standing is not None:
             self._record.log = list(standing.log)
@@ -115,11 +122,10 @@ class Run:
 
     def play(self, turns: Iterator[events.Event]) -> Iterator[events.Event]:
         """Starts the sandbox, goes through the turns, and ends with `RunEnded`, however they end."""
-        with self._box:
-            self._cells.described = workspace.prepare(
-                self._box, list(self._data), stubs.modules(self._setup.tools.tools)
-            )
-            self._cells.loaded = manifest.loaded_lines(self._cells.described)
+        with self._sandbox():
+            if self._setup.style.code:
+                self._cells.described = workspace.prepare(self._box, list(self._data), self._cells.modules)
+                self._cells.loaded = manifest.loaded_lines(self._cells.described)
             self._record.open()
             try:
                 yield self.emit(self._started())
@@ -128,12 +134,16 @@ class Run:
                 self._tools.close()
                 self._record.close()
 
+    def _sandbox(self) -> AbstractContextManager[object]:
+        """The sandbox, where there is code to run: else nothing is started."""
+        return self._box if self._setup.style.code else nullcontext()
+
     def play_on(self, turns: Iterator[events.Event]) -> Iterator[events.Event]:
         """As `play`, for a run that is carried on: its state first, then the turns."""
         assert self._standing is not None
         self._record.reopen(self._standing.size)
         try:
-            with self._box:
+            with self._sandbox():
                 yield from self._to_the_end(itertools.chain(self._resumed(self._standing), turns))
         finally:
             self._tools.close()
@@ -141,7 +151,7 @@ class Run:
 
     def _resumed(self, standing: Standing) -> Iterator[events.Event]:
         past = history(standing.log)
-        restored = self._cells.restore(past.alive, files=False)
+        restored = self._cells.restore(past.alive, files=False) if self._setup.style.code else Restored()
         self._cells.keep_full_again(cell.result for cell in past.cells if cell.result is not None)
         if past.cells:
             yield from self._cells.told(restored, "the run was carried on", "the sandbox, with all in it")
@@ -157,8 +167,8 @@ class Run:
         assert self._standing is not None
         cells = history(self._standing.log).cells
         try:
-            with self._box:
-                restored = self._cells.restore(cells, files=False)
+            with self._sandbox():
+                restored = self._cells.restore(cells, files=False) if cells else Restored()
         finally:
             self._tools.close()
         return compared(self._standing, cells, restored, self._answering.again)
@@ -180,6 +190,9 @@ class Run:
             "cell_timeout": setup.cell_timeout,
             "network": "none" if setup.network is None else str(setup.network),
             "packages": list(setup.packages),
+            "actions": setup.style.name,
+            "parallel_calls": not setup.style.one_call,
+            "run_python": setup.style.code and not setup.style.imports,
             "tools": [tool.path for tool in setup.tools.tools],
             "sandbox": self._box.backend,
             "unenforced": dict(self._box.unenforced),
@@ -196,13 +209,18 @@ class Run:
             task=self._task or "",
             model=setup.model.name,
             settings=settings,
-            system=context.system_text(
-                workspace.described(setup.image, setup.packages),
-                workspace.network(setup.network),
-                prompt.describe(setup.tools.tools),
-            ),
+            system=self._rules(),
             first=context.first_text(self._task or "", text, schema),
         )
+
+    def _rules(self) -> str:
+        setup = self._setup
+        where = ""
+        if setup.style.code:
+            installed = workspace.described(setup.image, setup.packages)
+            where = context.where_text(installed, workspace.network(setup.network))
+        tools = prompt.describe(setup.tools.tools) if setup.style.imports else ""
+        return context.system_text(setup.style.how, where, tools)
 
     def _to_the_end(self, turns: Iterator[events.Event]) -> Iterator[events.Event]:
         failure: Exception | None = None
@@ -270,7 +288,9 @@ class Run:
         return pending if pending is not None else (yield from self._asking.ask(turn))
 
     def execute(self, turn: int, reading: Reading) -> Iterator[events.Event]:
-        """Runs the code of a reply. Raises Answered when it gave the answer."""
+        """Does what a reply says. Raises Answered when it gave the answer."""
+        if reading.calls:
+            return self._calls.execute(turn, reading)
         return self._cells.execute(turn, reading)
 
     def observe(self, turn: int, text: str) -> events.Event:
@@ -278,7 +298,7 @@ class Run:
 
     def take_words(self, turn: int, text: str) -> Iterator[events.Event]:
         """A reply without code. Raises Answered when it is taken for the answer."""
-        unfounded = bool(self._data) and not self._cells.ran
+        unfounded = bool(self._data) and not self._cells.ran and not self._calls.made
         for step in self._answering.in_words(text, unfounded=unfounded, small=self._setup.model.small):
             yield self.observe(turn, step) if isinstance(step, str) else step
 

@@ -68,8 +68,9 @@ def standing(run: Path) -> Standing:
                 given = (event.answer,)
             case events.Observed():
                 turn, pending = event.turn + 1, None
-                answer = given if event.cell is not None else None
-                guess = given[0] if given and event.cell is None else guess
+                acted = event.cell is not None or bool(event.results)
+                answer = given if acted else None
+                guess = given[0] if given and not acted else guess
                 given = None
             case events.RunEnded():
                 if event.status == "answered":

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from codeact.actions.styles import Style
 from codeact.answers import AnswerCheck
 from codeact.tools import runner
 from codeact.types import Model, OnDeath, RunLimits
@@ -19,6 +20,7 @@ class Setup:
     """See `Agent` for what each setting means."""
 
     model: Model
+    style: Style
     limits: RunLimits
     check: AnswerCheck
     image: str

@@ -69,7 +69,7 @@ def function(call: Call, fetch: Fetch | None = None) -> WithCall:
         if isinstance(result, Iterator):
             return _items(result, folder)
         folder.close()
-        return _answer(result)
+        return answer_of(result)
 
     return WithCall(answer)
 
@@ -77,7 +77,7 @@ def function(call: Call, fetch: Fetch | None = None) -> WithCall:
 def _items(result: Iterator[Any], folder: contextlib.ExitStack) -> Iterator[Answer]:
     with folder:
         try:
-            yield from map(_answer, result)
+            yield from map(answer_of, result)
         finally:
             close = getattr(result, "close", None)
             if close is not None:
@@ -134,7 +134,7 @@ def recorded(result: Any) -> Any:
     return {values.TAG: "answer", "v": result.value, "buffers": kept}
 
 
-def _answer(made: Any) -> Answer:
+def answer_of(made: Any) -> Answer:
     """What crosses, from what `encode` made or a record kept."""
     match made:
         case Answer():

@@ -93,7 +93,7 @@ class ToolRunner:
     # -- the life of a cell --------------------------------------------------------------------------------------
 
     def begin(self, cell: int) -> None:
-        """From now on calls belong to this cell, the n-th of the run."""
+        """From now on calls belong to this cell, the n-th of the run; to the n-th turn itself where it is -n."""
         with self._lock:
             self._cell = cell
 
@@ -223,7 +223,8 @@ class ToolRunner:
         self._emit(
             events.ToolCalled(
                 call=call.id,
-                cell=cell,
+                cell=max(cell, 0),
+                turn=max(-cell, 0),
                 tool=call.tool.path,
                 arguments=record.recorded(call.tool, call.given),
                 digest=digest,

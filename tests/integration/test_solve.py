@@ -127,7 +127,7 @@ def test_an_artifact_that_the_disk_does_not_take(here: Path) -> None:
 
 
 def test_a_disk_that_fills_up_under_the_journal_ends_the_run_with_its_name(here: Path) -> None:
-    flags = script(here, *[code("print('x' * 7000)")] * 8, code("final_answer(6)"))
+    flags = script(here, *[code(f"print({n}, 'x' * 7000)") for n in range(8)], code("final_answer(6)"))
     done = subprocess.run(
         [*COMMAND, "solve", "t", *flags, "--json"],
         cwd=here,

@@ -99,6 +99,7 @@ def test_every_setting_can_come_from_the_environment(tmp_path: Path) -> None:
         "approve": ("always", "always"),
         "yes": ("true", True),
         "on_death": ("fresh", "fresh"),
+        "actions": ("functions", "functions"),
         "runs_size": ("3g", "3g"),
         "runtime": ("runsc", "runsc"),
         "quiet": ("1", True),

@@ -28,7 +28,7 @@ def log() -> list[events.Event]:
 
 def test_each_turn_is_a_reply_and_an_observation() -> None:
     picture = Image("image/png", "AAAA")
-    messages = context.keep_all(log(), {"figure-1.png": picture})
+    messages = context.keep_all(log(), {"figure-1.png": picture}, context.example())
     example = context.example()
     assert [m.role for m in example] == ["user", "assistant", "user", "assistant"]
     assert messages[0].content == "S"
@@ -44,10 +44,10 @@ def test_each_turn_is_a_reply_and_an_observation() -> None:
 
 def test_messages_are_only_added_at_the_end() -> None:
     whole = log()
-    built = [context.keep_all(whole[:n], {}) for n in range(1, len(whole) + 1)]
+    built = [context.keep_all(whole[:n], {}, ()) for n in range(1, len(whole) + 1)]
     for shorter, longer in itertools.pairwise(built):
         assert longer[: len(shorter)] == shorter
-    assert context.keep_all(whole, {}) == built[-1]
+    assert context.keep_all(whole, {}, ()) == built[-1]
 
 
 def test_the_task_stands_last() -> None:

@@ -1,0 +1,57 @@
+"""Results of calls as text, for a model that called a tool itself: JSON, or text as it is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from codeact.errors import ToolError
+from codeact.inside import values
+from codeact.tools.arguments import Wrong
+from codeact.tools.crossing import answer_of
+from codeact.tools.plain import plain
+
+
+def text(result: Any) -> str:
+    """What a call came to: what `ToolRunner.call` returns, whether it was made now or answered from a record."""
+    if isinstance(result, Iterator):
+        return _json([_value(item) for item in result])
+    value = _value(result)
+    return value if isinstance(value, str) else _json(value)
+
+
+def error_text(name: str, message: str) -> str:
+    """A call that failed: the class of the error and the words that code would see."""
+    return _json({"error": {"type": name, "message": message}})
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _value(encoded: Any) -> Any:
+    """An encoded result as JSON; what JSON has not, by what it is."""
+    try:
+        answer = answer_of(encoded)
+        found = values.decode(answer.value, answer.buffers)
+    except (ToolError, values.BadValue) as error:
+        return f"({error})"
+    return _plain(found)
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case bytes() | bytearray() | memoryview():
+            return f"({len(value):,} bytes)"
+        case dict():
+            return {str(key): _plain(item) for key, item in value.items()}
+        case list() | tuple() | set() | frozenset():
+            return [_plain(item) for item in value]
+    records = getattr(value, "to_dict", None)
+    if callable(records) and hasattr(value, "columns"):
+        return _plain(records("records"))
+    try:
+        return plain(value)
+    except Wrong:
+        return str(value)

@@ -1,0 +1,318 @@
+"""Runs in which the model calls the tools itself: no code, no sandbox, real tools."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codeact import Agent, Reply, ScriptedModel, events, tool
+from codeact.models import wire
+from codeact.types import Message, Result
+
+Asked = tuple[str, object]
+
+
+def calls(*asked: Asked, text: str = "", finish: str = "tool_calls", ids: Sequence[str] = ()) -> Reply:
+    made = [
+        {
+            "id": ids[number] if number < len(ids) else f"id{number}",
+            "type": "function",
+            "function": {"name": name, "arguments": given if isinstance(given, str) else json.dumps(given)},
+        }
+        for number, (name, given) in enumerate(asked)
+    ]
+    return Reply(text, finish, tool_calls=tuple(made))  # type: ignore[arg-type]
+
+
+ANSWER: Asked = ("final_answer", {"value": "done"})
+
+
+class Shop:
+    """Tools that keep what was done."""
+
+    def __init__(self) -> None:
+        self.done: list[str] = []
+        self.met = threading.Barrier(3, timeout=20)
+
+    def tools(self) -> list[Any]:
+        @tool(effects="read")
+        def status(order_id: str, *, details: bool = False) -> dict[str, str]:
+            """Where an order is."""
+            self.done.append(f"status {order_id}")
+            return {"id": order_id, "state": "sent"}
+
+        @tool(effects="write")
+        def refund(order_id: str, amount: float) -> str:
+            """Pays back."""
+            self.done.append(f"refund {order_id} {amount:g}")
+            return "refunded"
+
+        @tool(effects="read")
+        def meet(name: str) -> str:
+            """Waits until three are here."""
+            self.met.wait()
+            return f"{name} met"
+
+        @tool(effects="read")
+        def fail(reason: str) -> str:
+            """Fails."""
+            raise ValueError(reason)
+
+        return [status, refund, meet, fail]
+
+
+def play(tmp_path: Path, *replies: Reply | str, shop: Shop | None = None, **settings: Any) -> Run:
+    model = ScriptedModel(replies)
+    settings = {"approve": "never", **settings}
+    agent = Agent(model, actions="functions", tools=(shop or Shop()).tools(), runs=tmp_path, **settings)
+    return Run(agent.run("Do it."), model)
+
+
+class Run:
+    def __init__(self, result: Result, model: ScriptedModel) -> None:
+        self.result, self.model = result, model
+
+    def of(self, kind: type[events.Event]) -> list[Any]:
+        return [event for event in self.result.events if isinstance(event, kind)]
+
+    @property
+    def results(self) -> list[events.CallResult]:
+        """Of the first turn."""
+        return list(self.of(events.Observed)[0].results)
+
+    @property
+    def told(self) -> Sequence[Message]:
+        """What the model was sent for its second turn, behind its own reply."""
+        return self.model.requests[1].messages[3:]
+
+
+def test_a_call_is_made_and_its_result_goes_back(tmp_path: Path) -> None:
+    shop = Shop()
+    run = play(tmp_path, calls(("status", {"order_id": "A"}), text="I look."), calls(ANSWER), shop=shop)
+    assert (run.result.status, run.result.answer, shop.done) == ("answered", "done", ["status A"])
+    assert [type(e).__name__ for e in run.result.events if not e.live_only] == [
+        "RunStarted", "TurnStarted", "Replied", "ToolCalled", "ToolReturned", "Observed",
+        "TurnStarted", "Replied", "AnswerGiven", "Observed", "RunEnded",
+    ]  # fmt: skip
+    sent = wire.body("m", run.model.requests[1], sees=False)["messages"][2:]
+    assert sent == [
+        {
+            "role": "assistant",
+            "content": "I look.",
+            "tool_calls": [
+                {
+                    "id": "id0",
+                    "type": "function",
+                    "function": {"name": "status", "arguments": '{"order_id": "A"}'},
+                }
+            ],
+        },
+        {
+            "role": "tool",
+            "tool_call_id": "id0",
+            "content": '{"id": "A", "state": "sent"}\n\nIf this answers the task, call final_answer; if not, go on.',
+        },
+    ]
+
+
+def test_the_calls_of_a_reply_run_at_the_same_time(tmp_path: Path) -> None:
+    run = play(tmp_path, calls(*[("meet", {"name": n}) for n in "abc"]), calls(ANSWER))
+    assert [result.text.split("\n")[0] for result in run.results] == ["a met", "b met", "c met"]
+
+
+def test_with_parallel_calls_off_the_first_is_made_and_the_others_are_told(tmp_path: Path) -> None:
+    shop = Shop()
+    reply = calls(("refund", {"order_id": "A", "amount": 1}), ("refund", {"order_id": "B", "amount": 1}))
+    run = play(tmp_path, reply, calls(ANSWER), shop=shop, parallel_calls=False)
+    assert shop.done == ["refund A 1"]
+    assert [result.ok for result in run.results] == [True, False]
+    assert run.results[1].text.startswith("This call was not made: one call a reply.")
+    assert wire.body("m", run.model.requests[0], sees=False)["parallel_tool_calls"] is False
+
+
+def test_with_parallel_calls_on_nothing_is_said_of_them(tmp_path: Path) -> None:
+    run = play(tmp_path, calls(ANSWER))
+    assert "parallel_tool_calls" not in wire.body("m", run.model.requests[0], sees=False)
+
+
+WRONG: dict[str, tuple[Asked, str, str]] = {
+    "missing": (("status", ""), "ArgumentError", "order_id is missing"),
+    "blank": (("status", "  "), "ArgumentError", "order_id is missing"),
+    "a list": (("status", "[]"), "ArgumentError", "order_id is missing"),
+    "unknown": (("status", {"order": "A", "order_id": "B"}), "ArgumentError", "there is no argument 'order'"),
+    "wrong type": (("refund", {"order_id": "A", "amount": "much"}), "ArgumentError", "amount: Input should be a valid number"),
+    "cut off": (("status", '{"order_id": "A'), "ArgumentError", "are cut off"),
+    "no such function": (("stats", {}), "UnknownTool", "There is no function 'stats'. Call one of these: status, refund"),
+    "its own error": (("fail", {"reason": "it broke"}), "ValueError", "it broke"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("asked", "kind", "words"), WRONG.values(), ids=WRONG)
+def test_what_is_wrong_with_a_call_is_its_result(tmp_path: Path, asked: Asked, kind: str, words: str) -> None:
+    shop = Shop()
+    run = play(tmp_path, calls(asked, ("status", {"order_id": "Z"})), calls(ANSWER), shop=shop)
+    wrong, right = run.results
+    error = json.loads(wrong.text)["error"]
+    assert error["type"] == kind
+    assert words in error["message"]
+    assert kind != "ArgumentError" or "Write " in error["message"]
+    assert (wrong.ok, right.ok, shop.done) == (False, True, ["status Z"])
+    assert run.result.status == "answered"
+    for message in run.told:  # what goes back can be read by whoever reads it
+        for call in message.calls:
+            json.dumps(call.arguments)
+
+
+def test_the_words_are_those_that_code_sees() -> None:
+    from codeact.errors import ArgumentError
+    from codeact.tools.load import tools_from
+
+    [status, *_] = tools_from(Shop().tools())
+    with pytest.raises(ArgumentError) as caught:
+        status.check({"oder_id": 5})
+    assert "Write status(order_id: str, *, details: bool = False)" in str(caught.value)
+
+
+@pytest.mark.parametrize("finish", ["length", "content_filter"])
+def test_a_reply_that_was_cut_does_nothing(tmp_path: Path, finish: str) -> None:
+    shop = Shop()
+    cut = calls(("refund", {"order_id": "A", "amount": 1}), text="I pay", finish=finish)
+    run = play(tmp_path, cut, calls(ANSWER), shop=shop)
+    assert shop.done == []
+    assert [(m.role, m.calls) for m in run.model.requests[1].messages[2:]] == [
+        ("assistant", ()),
+        ("user", ()),
+    ]
+
+
+def test_ids_that_are_missing_or_repeated_are_made(tmp_path: Path) -> None:
+    asked = [("status", {"order_id": name}) for name in "ABC"]
+    run = play(
+        tmp_path,
+        calls(*asked, ids=["x", "x", ""]),
+        calls(("status", {"order_id": "D"}), ids=["x"]),
+        calls(ANSWER),
+    )
+    last = run.model.requests[2].messages
+    made = [call.id for message in last for call in message.calls]
+    assert made == ["x", "c00010002", "c00010003", "c00020001"]
+    assert [message.call_id for message in last if message.role == "tool"] == made
+
+
+def test_the_same_call_twice_in_a_reply_is_made_once(tmp_path: Path) -> None:
+    shop = Shop()
+    asked: Asked = ("refund", {"order_id": "A", "amount": 5})
+    run = play(tmp_path, calls(asked, asked), calls(ANSWER), shop=shop)
+    assert shop.done == ["refund A 5"]
+    assert "made once" in run.results[1].text
+
+
+@pytest.mark.parametrize(
+    ("beside", "taken"),
+    [
+        (("refund", {"order_id": "A", "amount": 5}), True),
+        (("status", {"order_id": "A"}), False),
+        (("refund", {"order_id": "A"}), False),
+        (("nothing", {}), False),
+    ],
+)
+def test_an_answer_beside_other_calls_is_taken_only_where_it_is_no_guess(
+    tmp_path: Path, beside: Asked, taken: bool
+) -> None:
+    run = play(tmp_path, calls(beside, ("final_answer", {"value": "at once"})), calls(ANSWER))
+    assert run.result.answer == ("at once" if taken else "done")
+
+
+ANSWERS: dict[str, tuple[object, object]] = {
+    "as asked": ({"value": 5}, 5),
+    "under another name": ({"answer": 5}, 5),
+    "as text": ({"value": "5"}, 5),
+    "encoded twice": (json.dumps('{"value": 5}'), 5),
+}
+
+
+@pytest.mark.parametrize(("given", "answer"), ANSWERS.values(), ids=ANSWERS)
+def test_answers_are_taken_as_they_were_meant(tmp_path: Path, given: object, answer: object) -> None:
+    run = play(tmp_path, calls(("final_answer", given)), output_schema={"type": "integer"})
+    assert run.result.answer == answer
+
+
+def test_an_answer_of_the_wrong_type_is_refused_with_what_is_wrong(tmp_path: Path) -> None:
+    schema = {
+        "$defs": {"n": {"type": "integer"}},
+        "type": "object",
+        "properties": {"n": {"$ref": "#/$defs/n"}},
+        "required": ["n"],
+    }
+    run = play(
+        tmp_path,
+        calls(("final_answer", {"value": {"n": "x"}})),
+        calls(("final_answer", {})),
+        calls(("final_answer", {"n": 5})),
+        output_schema=schema,
+    )
+    first, second = (observed.results[0].text for observed in run.of(events.Observed)[:2])
+    assert "$.n: 'x' is not of type 'integer'" in first
+    assert "value is missing" in second
+    assert run.result.answer == {"n": 5}
+    answer = run.model.requests[0].tools[-1]["function"]["parameters"]
+    assert answer["$defs"] == schema["$defs"]
+    assert answer["properties"]["value"]["required"] == ["n"]
+
+
+def test_doing_the_same_again_is_said_and_then_ends_the_run(tmp_path: Path) -> None:
+    run = play(tmp_path, *[calls(("status", {"order_id": "A"}))] * 9)
+    assert (run.result.status, run.result.answer) == ("no_answer", None)
+    assert "the same 5 times more" in str(run.result.error)
+    said = [observed.text for observed in run.of(events.Observed)]
+    assert len(said) == 6
+    assert "These are the same calls as before" not in said[0]
+    assert all("These are the same calls as before" in text for text in said[1:])
+
+
+def test_plain_words_are_an_answer(tmp_path: Path) -> None:
+    run = play(tmp_path, calls(("status", {"order_id": "A"})), "It was sent.")
+    assert (run.result.status, run.result.answer) == ("answered", "It was sent.")
+
+
+def test_calls_in_text_go_back_as_text(tmp_path: Path) -> None:
+    text = '<tool_call>\n{"name": "status", "arguments": {"order_id": "A"}}\n</tool_call>'
+    run = play(tmp_path, text, calls(ANSWER))
+    assert [(m.role, m.calls) for m in run.model.requests[1].messages[2:]] == [
+        ("assistant", ()),
+        ("user", ()),
+    ]
+    assert run.told[0].content.startswith('Result of status:\n{"id": "A", "state": "sent"}')
+
+
+def test_calls_are_asked_about(tmp_path: Path) -> None:
+    shop = Shop()
+    asked = [("refund", {"order_id": name, "amount": 5}) for name in "AB"]
+    run = play(
+        tmp_path,
+        calls(*asked),
+        calls(ANSWER),
+        shop=shop,
+        approve=lambda request: request.arguments["order_id"] == "B",
+    )
+    assert shop.done == ["refund B 5"]
+    assert json.loads(run.results[0].text)["error"]["type"] == "CallRefused"
+    assert [event.allowed for event in run.of(events.ApprovalGiven)] == [False, True]
+
+
+def test_long_results_are_cut_as_outputs_are(tmp_path: Path) -> None:
+    @tool(effects="read")
+    def page() -> str:
+        """A page."""
+        return "x" * 50_000
+
+    model = ScriptedModel([calls(("page", {})), calls(ANSWER)])
+    result = Agent(model, actions="functions", tools=[page], runs=tmp_path).run("Read it.")
+    [seen] = [event.results[0].text for event in result.events if isinstance(event, events.Observed)][:1]
+    assert len(seen) < 8_200
+    assert "characters left out" in seen

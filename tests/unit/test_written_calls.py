@@ -1,0 +1,160 @@
+"""Calls of functions in the text of replies, as models without a channel for them write them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from codeact.actions.styles import style
+from codeact.tools.functions import tool
+from codeact.tools.load import tools_from
+from codeact.types import Call, Reading, Reply
+
+
+@tool(effects="read")
+def order_status(order_id: str, details: bool = False) -> str:
+    """Where an order is."""
+    return "sent"
+
+
+@tool(effects="read")
+def rate(currency: str) -> float:
+    """Of a currency."""
+    return 1.0
+
+
+FUNCTIONS = style("functions", tools_from([order_status, rate]))
+ONE = [("order_status", {"order_id": "A-1"})]
+TWO = [*ONE, ("rate", {"currency": "EUR"})]
+OPENED, CLOSED = "<tool_call>", "</tool_call>"
+JSON = '{"name": "order_status", "arguments": {"order_id": "A-1"}}'
+SECOND = '{"name": "rate", "arguments": {"currency": "EUR"}}'
+
+
+def read(text: str) -> Reading:
+    return FUNCTIONS.read(Reply(text), 1, ())
+
+
+def made(calls: tuple[Call, ...]) -> list[tuple[str, object]]:
+    assert [call.problem for call in calls] == [None] * len(calls)
+    return [(call.name, call.arguments) for call in calls]
+
+
+FORMS = {
+    "Hermes": (f"I look.\n{OPENED}\n{JSON}\n{CLOSED}", ONE),
+    "Hermes, on one line": (f"{OPENED}{JSON}{CLOSED}", ONE),
+    "Hermes, two": (f"{OPENED}\n{JSON}\n{CLOSED}\n{OPENED}\n{SECOND}\n{CLOSED}", TWO),
+    "Hermes, left open": (f"{OPENED}\n{JSON}", ONE),
+    "Hermes, a bracket short": (f"{OPENED}\n{JSON[:-1]}\n{CLOSED}", ONE),
+    "Hermes, single quotes": (f"{OPENED}\n{JSON.replace(chr(34), chr(39))}\n{CLOSED}", ONE),
+    "Hermes, arguments as text": (
+        f'{OPENED}{json.dumps({"name": "order_status", "arguments": json.dumps(ONE[0][1])})}{CLOSED}', ONE),
+    "Hermes, behind thinking": (f"<think>\n{OPENED}no{CLOSED}\n</think>\n\n{OPENED}\n{JSON}\n{CLOSED}", ONE),
+    "Hermes, then a result that it made up": (
+        f"{OPENED}\n{JSON}\n{CLOSED}\n<tool_response>\nsent\n</tool_response>\n{OPENED}\n{SECOND}\n{CLOSED}", ONE),
+    "Qwen coder": (
+        "<tool_call>\n<function=order_status>\n<parameter=order_id>\nA-1\n</parameter>\n</function>\n</tool_call>", ONE),
+    "Llama, function tag": ('<function=order_status>{"order_id": "A-1"}</function>', ONE),
+    "Llama, two function tags": (
+        '<function=order_status>{"order_id": "A-1"}</function>\n<function=rate>{"currency": "EUR"}</function>', TWO),
+    "Llama, python tag": ('<|python_tag|>{"name": "order_status", "parameters": {"order_id": "A-1"}}', ONE),
+    "Llama, as Python": ("[order_status(order_id='A-1'), rate(currency='EUR')]", TWO),
+    "as Python, without names": ("order_status('A-1')", ONE),
+    "Mistral": (f"[TOOL_CALLS] [{JSON}, {SECOND}]", TWO),
+    "Mistral, by name": ('[TOOL_CALLS]order_status{"order_id": "A-1"}', ONE),
+    "Mistral, with ids": (
+        '[TOOL_CALLS]order_status[CALL_ID]x1[ARGS]{"order_id": "A-1"}[TOOL_CALLS]rate[ARGS]{"currency": "EUR"}', TWO),
+    "Anthropic": (
+        '<function_calls>\n<invoke name="order_status">\n<parameter name="order_id">A-1</parameter>\n</invoke>\n</function_calls>', ONE),
+    "DeepSeek": (
+        "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>order_status\n```json\n"
+        '{"order_id": "A-1"}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>', ONE),
+    "Kimi": (
+        '<|tool_calls_section_begin|><|tool_call_begin|>functions.order_status:0<|tool_call_argument_begin|>'
+        '{"order_id": "A-1"}<|tool_call_end|><|tool_calls_section_end|>', ONE),
+    "GLM": (
+        "<tool_call>order_status\n<arg_key>order_id</arg_key>\n<arg_value>A-1</arg_value>\n</tool_call>", ONE),
+    "gpt-oss": (
+        '<|channel|>commentary to=functions.order_status <|constrain|>json<|message|>{"order_id": "A-1"}<|call|>', ONE),
+    "firefunction": (f" functools[{JSON}]", ONE),
+    "ReAct": ('Thought: I look.\nAction: order_status\nAction Input: {"order_id": "A-1"}\nObservation: sent', ONE),
+    "bare JSON": (JSON, ONE),
+    "bare JSON, two": (f"{JSON}\n{SECOND}", TWO),
+    "an array": (f"[{JSON}, {SECOND}]", TWO),
+    "in OpenAI's own form": (
+        json.dumps({"tool_calls": [{"type": "function", "function": {"name": "order_status", "arguments": '{"order_id": "A-1"}'}}]}), ONE),
+    "parameters": ('{"name": "order_status", "parameters": {"order_id": "A-1"}}', ONE),
+    "in a block": (f"I look.\n```json\n{JSON}\n```\nThen I answer.", ONE),
+    "in a block, within prose": (f"First:\n\n```\n{JSON}\n```\n", ONE),
+    "in prose": (f"I call\n{JSON}\nnow.", ONE),
+    "words of a result in an argument": (
+        '{"name": "order_status", "arguments": {"order_id": "Output: A-1"}}', [("order_status", {"order_id": "Output: A-1"})]),
+    "the answer": ('{"name": "final_answer", "arguments": {"value": 5}}', [("final_answer", {"value": 5})]),
+    "the answer as Python": ("```python\nfinal_answer(5)\n```", [("final_answer", {"value": 5})]),
+    "the answer as a key": ('{"final_answer": 5}', [("final_answer", {"value": 5})]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "calls"), FORMS.values(), ids=FORMS)
+def test_calls_in_text_are_read(text: str, calls: list[tuple[str, object]]) -> None:
+    reading = read(text)
+    assert made(reading.calls) == calls
+    assert not reading.native
+
+
+NO_CALLS = {
+    "words": "The order was sent.",
+    "data": '{"id": "A-1", "state": "sent"}',
+    "a definition": '{"name": "order_status", "description": "Where an order is.", "parameters": {"type": "object"}}',
+    "another's Python": "print(1 + 1)",
+    "a call in a sentence": "I would call order_status(order_id) for that.",
+}
+
+
+@pytest.mark.parametrize("text", NO_CALLS.values(), ids=NO_CALLS)
+def test_what_is_no_call_is_prose(text: str) -> None:
+    reading = read(text)
+    assert (reading.calls, reading.problem, reading.thoughts) == ((), None, text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{OPENED}\n{JSON[:40]}",
+        f"{OPENED}\norder_status A-1\n{CLOSED}",
+        "[TOOL_CALLS]",
+        "<think>\nhm\n<tool_call>",
+    ],
+)
+def test_what_tries_to_be_a_call_is_answered_with_how_to_write_it(text: str) -> None:
+    reading = read(text)
+    assert (reading.calls, reading.actions) == ((), ())
+    assert reading.problem is not None
+    assert '{"name": "NAME", "arguments"' in reading.problem
+
+
+def test_arguments_that_are_cut_off_are_no_call_but_its_problem() -> None:
+    [call] = read('<function=order_status>{"order_id": "A').calls
+    assert call.arguments == {}
+    assert call.problem == (
+        "order_status(): the arguments are cut off behind '{\"order_id\": \"A'. "
+        'Write {"order_id": "..."}'
+    )  # fmt: skip
+
+
+def test_thoughts_are_what_stands_before_the_calls() -> None:
+    assert read(FORMS["Hermes"][0]).thoughts == "I look."
+    assert read(FORMS["in a block"][0]).thoughts == "I look."
+
+
+def test_reading_takes_time_by_the_length_of_the_text() -> None:
+    for piece in (
+        "<tool_call>",
+        "[TOOL_CALLS]x",
+        '{"name": ',
+        "<function=f>{",
+        "Action: f\nAction Input: ",
+        "[",
+    ):
+        assert read(piece * 20_000).calls is not None  # it ends
