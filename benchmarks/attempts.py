@@ -1,98 +1,236 @@
-"""Runs tasks and keeps what came of each: one line of `attempts.jsonl`, written when the attempt has ended."""
+"""What came of one attempt, as a line of `attempts.jsonl`, and what is measured of it from the events of its run."""
 
 from __future__ import annotations
 
-import json
-import time
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Any
+import dataclasses
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
 
-from benchmarks.task import Task
-from codeact.agent import Agent
-from codeact.errors import CodeActError
-from codeact.events import CodeStarted
-from codeact.types import Model, Result, RunLimits
-from sandbox import SandboxError
+from benchmarks.suites.base import Called, canonical
+from codeact import events
+from codeact.events import Event
+from sandbox.types import CellResult
 
-SCHEMA_VERSION = 1
-STOP_REASONS = {
-    "answered": "submitted",
-    "no_answer": "refused",
-    "limit": "limit",
-    "interrupted": "interrupted",
-}
+SCHEMA_VERSION = 2
+"""Version 1 had no key, no breakdown of time and no classes of errors; its lines are read with these left empty."""
+
+StopReason = Literal[
+    "submitted",
+    "turn_limit",
+    "token_limit",
+    "time_limit",
+    "cost_limit",
+    "refused",
+    "interrupted",
+    "infra_error",
+]
+STOP_REASONS: tuple[StopReason, ...] = get_args(StopReason)
+ErrorClass = Literal[
+    "format", "unknown tool", "schema", "ToolError", "syntax", "exception", "timeout", "kernel death"
+]
+ERROR_CLASSES: tuple[ErrorClass, ...] = get_args(ErrorClass)
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One task, once. `success` is None where the infrastructure failed: such an attempt is run again, never scored."""
+    """One task, once, by one arm. Times are in seconds, `observation_chars` are characters sent back to the model.
 
-    suite: str
-    task: str
-    arm: str
-    model: str
-    repeat: int
-    success: bool | None
-    answer: Any
-    stop_reason: str
-    llm_calls: int
-    tool_calls: int
-    code_cells: int
-    prompt_tokens: int
-    completion_tokens: int
-    wall_s: float
-    run: str
+    `success` is None where the infrastructure failed: such an attempt is run again, never scored. `cost_usd` is None
+    where the price of the model is not known. `wall_s` is the sum of `llm_s`, `tool_s`, `sandbox_s` and `overhead_s`: time
+    in which code waited for tools counts as the tools'. `served` are the models that the endpoint says have answered.
+    `max_parallel` is how many calls of tools were under way at once, `redundant_calls` those with the same arguments as an
+    earlier one and no change of state between. `recovered`: there were errors, and it succeeded.
+    """
+
+    key: str = ""
+    suite: str = ""
+    task: str = ""
+    template: str = ""
+    category: str = ""
+    size: int | None = None
+    arm: str = "code"
+    model: str = ""
+    served: tuple[str, ...] = ()
+    repeat: int = 1
+    success: bool | None = None
+    answer_ok: bool | None = None
+    state_ok: bool | None = None
+    side_effect: str | None = None
+    reason: str = ""
+    answer: Any = None
+    stop_reason: StopReason = "infra_error"
     error: str | None = None
+    llm_calls: int = 0
+    turns: int = 0
+    tool_calls: int = 0
+    distinct_tools: int = 0
+    max_parallel: int = 0
+    redundant_calls: int = 0
+    code_cells: int = 0
+    prompt_tokens: int = 0
+    cached_prompt_tokens: int = 0
+    completion_tokens: int = 0
+    tool_definition_tokens: int = 0
+    tokens_estimated: bool = False
+    cost_usd: float | None = None
+    wall_s: float = 0.0
+    llm_s: float = 0.0
+    tool_s: float = 0.0
+    sandbox_s: float = 0.0
+    overhead_s: float = 0.0
+    observation_chars: int = 0
+    errors: Mapping[str, int] = field(default_factory=dict)
+    recovered: bool = False
+    infra_failures: int = 0
+    run: str = ""
+    started: str = ""
     schema_version: int = SCHEMA_VERSION
 
+    @property
+    def scored(self) -> bool:
+        return self.success is not None
 
-def attempt(suite: str, task: Task, model: Model, repeat: int, limits: RunLimits, runs: Path) -> Attempt:
-    """Runs one task with the `code` arm."""
-    began = time.monotonic()
-    try:
-        result = Agent(model, limits=limits, runs=runs).run(task.question, task.data)
-    except (CodeActError, SandboxError) as error:
-        result = Result(None, "failed", run="", error=str(error))
-    failed = result.status == "failed"
-    return Attempt(
-        suite=suite,
-        task=task.id,
-        arm="code",
-        model=model.name,
-        repeat=repeat,
-        success=None if failed else result.status == "answered" and task.is_right(result.answer),
-        answer=result.answer,
-        stop_reason="infra_error" if failed else STOP_REASONS[result.status],
-        llm_calls=result.usage.calls,
-        tool_calls=0,
-        code_cells=sum(isinstance(event, CodeStarted) for event in result.events),
-        prompt_tokens=result.usage.prompt_tokens,
-        completion_tokens=result.usage.completion_tokens,
-        wall_s=round(time.monotonic() - began, 2),
-        run=result.run,
-        error=result.error,
+    @property
+    def total_tokens(self) -> int:
+        return self.prompt_tokens + self.completion_tokens
+
+
+def attempt_key(**parts: Any) -> str:
+    """What an attempt is known by: all that its result may depend on."""
+    return hashlib.sha256(canonical(parts).encode()).hexdigest()[:32]
+
+
+def from_json(line: Mapping[str, Any]) -> Attempt:
+    """An attempt from a line of `attempts.jsonl`, of this version or an older one. Raises ValueError for what is none."""
+    known = {each.name: line[each.name] for each in dataclasses.fields(Attempt) if each.name in line}
+    if not {"task", "arm", "repeat", "success"} <= known.keys():
+        raise ValueError("it is not an attempt: it needs task, arm, repeat and success")
+    if line.get("stop_reason") not in STOP_REASONS:  # version 1 did not say which limit
+        known["stop_reason"] = "turn_limit"
+    known["served"] = tuple(known.get("served", ()))
+    return Attempt(**known)
+
+
+# -- what is measured -------------------------------------------------------------------------------------------------
+
+
+def measured(log: Sequence[Event], began: float, wall: float) -> dict[str, Any]:
+    """The fields of an attempt that its events tell; `began` is when it did, in seconds since the epoch."""
+    cells = [cell for event in log if isinstance(event, events.Observed) for cell in _cells(event)]
+    calls = [event for event in log if isinstance(event, events.ToolReturned)]
+    replies = [event for event in log if isinstance(event, events.Replied)]
+    llm = sum(event.seconds for event in replies) + sum(
+        event.wait for event in log if isinstance(event, events.Retrying)
     )
+    tool = covered(_spans(log))
+    start = next((event.time - began for event in log if isinstance(event, events.RunStarted)), 0.0)
+    in_code = covered(_spans(log, in_cells=True))
+    sandbox = max(0.0, start) + max(0.0, sum(cell.seconds for cell in cells) - in_code)
+    return {
+        "turns": sum(isinstance(event, events.TurnStarted) for event in log),
+        "tool_calls": len(calls),
+        "distinct_tools": len({call.tool for call in calls}),
+        "max_parallel": most_at_once(_spans(log)),
+        "code_cells": len(cells),
+        "served": tuple(dict.fromkeys(event.model for event in replies if event.model)),
+        "wall_s": round(wall, 4),
+        "llm_s": round(llm, 4),
+        "tool_s": round(tool, 4),
+        "sandbox_s": round(sandbox, 4),
+        "overhead_s": round(wall - llm - tool - sandbox, 4),
+        "observation_chars": sum(len(event.text) for event in log if isinstance(event, events.Observed)),
+        "errors": dict(Counter(errors(log))),
+    }
 
 
-def append(folder: Path, made: Attempt) -> None:
-    with (folder / "attempts.jsonl").open("a", encoding="utf-8") as file:
-        file.write(json.dumps(asdict(made), ensure_ascii=False) + "\n")
+def _cells(event: events.Observed) -> tuple[CellResult, ...]:
+    return (*event.earlier, event.cell) if event.cell is not None else event.earlier
 
 
-def read(folder: Path) -> list[dict[str, Any]]:
-    """The attempts of a run; a torn last line is passed over, and of two for the same task the later counts."""
-    path = folder / "attempts.jsonl"
-    latest = {}
-    for made in _lines(path.read_text(encoding="utf-8").splitlines() if path.exists() else []):
-        latest[made["task"], made["arm"], made["repeat"]] = made
-    return list(latest.values())
+def _spans(log: Iterable[Event], *, in_cells: bool = False) -> list[tuple[float, float]]:
+    """From when to when calls of tools were under way; with `in_cells`, of those that code made."""
+    began: dict[str, float] = {}
+    spans = []
+    for event in log:
+        match event:
+            case events.ToolCalled() if event.cell or not in_cells:
+                began[event.call] = event.time
+            case events.ToolReturned() if event.call in began:
+                spans.append((began.pop(event.call), event.time))
+    return spans
 
 
-def _lines(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
-    for line in lines:
-        try:
-            yield json.loads(line)
-        except ValueError:
+def covered(spans: Iterable[tuple[float, float]]) -> float:
+    """Seconds in which at least one span lasted."""
+    total, until = 0.0, float("-inf")
+    for begin, end in sorted(spans):
+        total += max(0.0, end - max(begin, until))
+        until = max(until, end)
+    return total
+
+
+def most_at_once(spans: Iterable[tuple[float, float]]) -> int:
+    """How many spans lasted at once, at most; one that ends where another begins is over."""
+    steps = sorted(step for begin, end in spans for step in ((begin, 1), (end, -1)))
+    most = now = 0
+    for _, step in steps:
+        now += step
+        most = max(most, now)
+    return most
+
+
+def errors(log: Iterable[Event]) -> Iterator[ErrorClass]:
+    """The class of each error, in order. An exception of a tool that code did not catch is one error, not two."""
+    raised: set[str] = set()
+    for event in log:
+        match event:
+            case events.CodeStarted():
+                raised = set()
+            case events.Replied() if event.reading.problem is not None:
+                yield "format"
+            case events.ToolReturned(ok=False):
+                name = (event.error or {}).get("class", "ToolError")
+                raised.add(name)
+                yield _of_tool(name)
+            case events.Observed():
+                yield from filter(None, (_of_cell(cell, raised) for cell in _cells(event)))
+
+
+def _of_tool(name: str) -> ErrorClass:
+    match name:
+        case "ArgumentError":
+            return "schema"
+        case "UnknownTool":
+            return "unknown tool"
+        case "ToolTimeout":
+            return "timeout"
+    return "ToolError"
+
+
+def _of_cell(cell: CellResult, raised: set[str]) -> ErrorClass | None:
+    if cell.lost is not None or cell.status == "died":
+        return "kernel death"
+    if cell.status == "timeout":
+        return "timeout"
+    if cell.error is None or cell.status != "error" or cell.error.name in raised:
+        return None
+    if cell.error.name == "UnknownTool":
+        return "unknown tool"
+    return "syntax" if cell.error.name in ("SyntaxError", "IndentationError", "TabError") else "exception"
+
+
+def redundant(log: Iterable[Called]) -> int:
+    """Calls with the same arguments as an earlier one, when the state did not change between the two."""
+    seen: set[str] = set()
+    count = 0
+    for call in log:
+        if call.changed:
+            seen.clear()
             continue
+        made = canonical([call.tool, call.arguments])
+        count += made in seen
+        seen.add(made)
+    return count

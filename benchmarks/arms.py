@@ -1,0 +1,78 @@
+"""The arms: how the same model acts on the same tasks with the same tools."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from benchmarks.suites.base import Task
+from codeact.agent import Agent
+from codeact.tools.tool import Tool
+from codeact.types import Model, RunLimits
+from sandbox import Pool
+
+Actions = Literal["fenced", "functions"]
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """`actions` is how the model acts; with `parallel` it may call several functions in one reply, with `python` one of
+    them runs code, which cannot call the others."""
+
+    name: str
+    about: str
+    actions: Actions = "functions"
+    parallel: bool = True
+    python: bool = False
+
+    @property
+    def runs_code(self) -> bool:
+        return self.python or self.actions == "fenced"
+
+
+ARMS: Mapping[str, Arm] = {
+    arm.name: arm
+    for arm in (
+        Arm("code", "Python in a persistent kernel; tools are functions", "fenced"),
+        Arm("json", "native function calls, several in one reply"),
+        Arm("json-serial", "native function calls, one in a reply", parallel=False),
+        Arm(
+            "json+python",
+            "native function calls, and one function runs Python without the others",
+            python=True,
+        ),
+    )
+}
+
+
+def agent(
+    arm: Arm,
+    model: Model,
+    task: Task,
+    tools: Sequence[Tool],
+    limits: RunLimits,
+    pool: Pool | None,
+    runs: Path,
+) -> Agent:
+    """The agent of one attempt. All that is not the arm's is the same in every arm."""
+    return Agent(
+        model,
+        limits=limits,
+        output_schema=dict(task.schema),
+        tools=list(tools),
+        approve="never",
+        pool=pool if arm.runs_code else None,
+        runs=runs,
+    )
+
+
+def data(arm: Arm, task: Task) -> Mapping[str, Path]:
+    """The files that an attempt gets in its sandbox; an arm without one reads them with its tools."""
+    return task.data if arm.runs_code else {}
+
+
+def settings(arm: Arm) -> dict[str, Any]:
+    """What the arm is, for the record."""
+    return {"actions": arm.actions, "parallel": arm.parallel, "python": arm.python}

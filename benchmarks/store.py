@@ -1,0 +1,199 @@
+"""What a run leaves: its configuration, a line for each attempt, and the trace of each.
+
+run.json           what may not change within a run, what was asked for last, and what it ran on
+attempts.jsonl     one line an attempt, appended and on the disk before the next; the truth of the run
+traces/KEY.jsonl.gz    the task, each event of the attempt, and the state of the world at its end
+report/            made from these; may be deleted
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import fcntl
+import gzip
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from benchmarks.attempts import Attempt, from_json
+from codeact.errors import UsageError
+
+RUN, ATTEMPTS, TRACES, REPORT, LOCK = "run.json", "attempts.jsonl", "traces", "report", ".lock"
+SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL", re.IGNORECASE)
+SHORTEST_SECRET = 8
+
+
+class Drifted(UsageError):
+    """What may not change within a run has changed."""
+
+
+class Store:
+    """The folder of a run. Written by one process at a time."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._secrets = secrets(os.environ)
+
+    @property
+    def exists(self) -> bool:
+        return (self.folder / RUN).is_file()
+
+    def about(self) -> dict[str, Any]:
+        """`run.json`. Raises UsageError where there is none."""
+        try:
+            found = json.loads((self.folder / RUN).read_text(encoding="utf-8"))
+        except OSError as error:
+            raise UsageError(f"{self.folder}: holds no run of benchmarks: {error.strerror}") from error
+        except ValueError as error:
+            raise UsageError(f"{self.folder / RUN}: is damaged: {error}") from error
+        if not isinstance(found, dict) or not isinstance(found.get("frozen"), dict):
+            raise UsageError(f"{self.folder / RUN}: is not the configuration of a run of this version")
+        return found
+
+    def begin(self, about: Mapping[str, Any], *, allow_drift: bool = False) -> dict[str, Any]:
+        """Writes the configuration of a run that begins, or that goes on. Raises Drifted where what may not change differs
+        from what the run began with; with `allow_drift`, each such change is recorded instead."""
+        if not self.exists:
+            made = {**about, "drift": []}
+        else:
+            known = self.about()
+            changed = differences(known["frozen"], about["frozen"])
+            if changed and not allow_drift:
+                raise Drifted(
+                    f"{self.folder}: was begun with another configuration ({'; '.join(changed)}); begin a new run with -o, or go on with --allow-drift"
+                )
+            drift = [
+                *known.get("drift", []),
+                *([{"at": about["started"], "changes": changed}] if changed else []),
+            ]
+            made = {**known, "plan": about["plan"], "drift": drift, "went_on": about["started"]}
+            if changed:
+                made["frozen"] = about["frozen"]
+        self.folder.mkdir(parents=True, exist_ok=True)
+        write(self.folder / RUN, json.dumps(made, indent=1, ensure_ascii=False) + "\n")
+        return made
+
+    def update(self, **changes: Any) -> None:
+        write(self.folder / RUN, json.dumps(self.about() | changes, indent=1, ensure_ascii=False) + "\n")
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """No other process writes this run meanwhile. Raises UsageError where one does."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with (self.folder / LOCK).open("w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise UsageError(f"{self.folder}: another process runs it; wait for its end") from None
+            yield
+
+    # -- attempts --------------------------------------------------------------------------------------------------
+
+    def lines(self) -> Iterator[Attempt]:
+        """Every line of `attempts.jsonl`, in order; what is torn or no attempt is passed over."""
+        path = self.folder / ATTEMPTS
+        if not path.exists():
+            return
+        with path.open(encoding="utf-8", errors="replace") as file:
+            for line in file:
+                try:
+                    yield from_json(json.loads(line))
+                except (ValueError, TypeError, AttributeError):
+                    continue
+
+    def attempts(self) -> list[Attempt]:
+        """The attempts of a run. Of several for the same task, arm and repeat the last counts, and what failed before is counted in it."""
+        latest: dict[tuple[str, str, int], Attempt] = {}
+        failures: dict[tuple[str, str, int], int] = {}
+        for made in self.lines():
+            place = (made.task, made.arm, made.repeat)
+            failures[place] = failures.get(place, 0) + (not made.scored)
+            if made.scored or place not in latest or not latest[place].scored:
+                latest[place] = made
+        return [dataclasses.replace(made, infra_failures=failures[place]) for place, made in latest.items()]
+
+    def append(self, made: Attempt, trace: Iterable[Mapping[str, Any]] | None = None) -> None:
+        """Writes an attempt, its trace first. When this returns, both are on the disk."""
+        if trace is not None:
+            path = self.trace(made.key)
+            path.parent.mkdir(exist_ok=True)
+            content = "".join(f"{self._line(line)}\n" for line in trace)
+            write(path, gzip.compress(content.encode("utf-8", "replace"), mtime=0))
+        with (self.folder / ATTEMPTS).open("ab+") as file:
+            _end_torn_line(file)
+            file.write(f"{self._line(dataclasses.asdict(made))}\n".encode("utf-8", "replace"))
+            file.flush()
+            os.fsync(file.fileno())
+
+    def _line(self, value: Any) -> str:
+        return redacted(json.dumps(value, ensure_ascii=False, default=str), self._secrets)
+
+    def trace(self, key: str) -> Path:
+        return self.folder / TRACES / f"{key}.jsonl.gz"
+
+    def read_trace(self, key: str) -> list[dict[str, Any]]:
+        """The lines of a trace. Raises UsageError where there is none, or where it is damaged."""
+        path = self.trace(key)
+        try:
+            with gzip.open(path, "rt", encoding="utf-8") as file:
+                return [json.loads(line) for line in file]
+        except (OSError, EOFError, ValueError) as error:
+            raise UsageError(
+                f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}"
+            ) from error
+
+
+def _end_torn_line(file: Any) -> None:
+    """A line that a crash cut off ends where it is, so that the next one is whole."""
+    end = file.seek(0, os.SEEK_END)
+    if end:
+        file.seek(end - 1)
+        if file.read(1) != b"\n":
+            file.write(b"\n")
+
+
+def write(path: Path, content: str | bytes) -> None:
+    """A whole file or none."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.part")
+    with part.open("wb") as file:
+        file.write(content.encode() if isinstance(content, str) else content)
+        file.flush()
+        os.fsync(file.fileno())
+    part.replace(path)
+
+
+def differences(before: Mapping[str, Any], after: Mapping[str, Any], prefix: str = "") -> list[str]:
+    """How two configurations differ, in words."""
+    found = []
+    for name in sorted({*before, *after}):
+        one, other = before.get(name), after.get(name)
+        if isinstance(one, Mapping) and isinstance(other, Mapping):
+            found += differences(one, other, f"{prefix}{name}.")
+        elif one != other:
+            found.append(f"{prefix}{name}: {_short(one)} → {_short(other)}")
+    return found
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 40 else f"{text[:39]}…"
+
+
+def secrets(environment: Mapping[str, str]) -> Sequence[str]:
+    """Values of variables whose names say that they are secret, the longest first."""
+    found = {
+        value for name, value in environment.items() if SECRET.search(name) and len(value) >= SHORTEST_SECRET
+    }
+    return sorted(found, key=len, reverse=True)
+
+
+def redacted(text: str, known: Sequence[str]) -> str:
+    for secret in known:
+        for form in (secret, json.dumps(secret, ensure_ascii=False)[1:-1]):
+            text = text.replace(form, "[redacted]")
+    return text
