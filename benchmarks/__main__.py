@@ -1,79 +1,200 @@
-"""`python -m benchmarks list | run | report`."""
+"""`python -m benchmarks`: suites of tasks with right answers, for a model of your choice, acting in several ways.
+
+Exit codes: 0 done, 1 bad input, 2 attempts are left that the infrastructure failed, 3 the cost limit was reached,
+130 interrupted. After 2, 3 and 130 the same command carries on.
+"""
 
 from __future__ import annotations
 
-import json
+import dataclasses
 import sys
+import tomllib
 from pathlib import Path
+from typing import Any
 
 import click
 
-from benchmarks import attempts, report
-from benchmarks.suites import SUITES
+from benchmarks import commands
+from benchmarks.arms import ARMS
+from benchmarks.commands import USAGE, Asked
 from codeact.errors import CodeActError
-from codeact.models import resolve
-from codeact.types import RunLimits
+from sandbox import SandboxError
 
 
-@click.group()
+def _settings(ctx: click.Context, parameter: click.Parameter, path: Path | None) -> None:
+    """`-c FILE`: a TOML file whose keys are the names of flags; flags beat it."""
+    if path is None:
+        return
+    try:
+        given = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise click.UsageError(f"{path}: cannot be read as TOML: {error}") from error
+    names = {
+        name: each.name
+        for each in ctx.command.params
+        for name in (each.name or "", max(each.opts, key=len).lstrip("-"))
+        if each is not parameter
+    }
+    if unknown := sorted(set(given) - set(names)):
+        known = ", ".join(sorted(name for name in names if "_" not in name))
+        raise click.UsageError(f"{path}: there is no setting {unknown[0]!r}; there are {known}")
+    ctx.default_map = {names[name]: value for name, value in given.items()}
+
+
+@click.group(help=__doc__)
 def main() -> None:
-    """Suites of tasks with right answers, for a model of your choice."""
+    pass
 
 
 @main.command("list")
-def list_suites() -> None:
-    """The suites and how many tasks each has."""
-    for name, tasks in SUITES.items():
-        click.echo(f"{name}  {len(tasks())} tasks")
+@click.option("-s", "--suite", help="the tasks of this suite")
+@click.option("--split", type=click.Choice(["dev", "test"]), default="test", show_default=True)
+@click.option("--path", type=click.Path(path_type=Path), help="where a suite of others lies")
+def list_suites(suite: str | None, split: Any, path: Path | None) -> None:
+    """The suites and how many tasks each has, or the tasks of one."""
+    commands.list_suites(suite, split, path)
 
 
 @main.command()
-@click.option("-s", "--suite", type=click.Choice(sorted(SUITES)), required=True)
-@click.option("-m", "--model", "model_name", help="as for `codeact solve`")
-@click.option("-k", "--repeats", default=1, show_default=True, type=click.IntRange(1))
-@click.option("--task", "only", multiple=True, help="run only this task; repeatable")
-@click.option("--max-turns", default=10, show_default=True, type=click.IntRange(1))
-@click.option("--time-limit", default=600.0, show_default=True, help="seconds a task")
-@click.option("-o", "--out", type=click.Path(file_okay=False, path_type=Path), required=True)
-def run(
-    suite: str,
-    model_name: str | None,
-    repeats: int,
-    only: tuple[str, ...],
-    max_turns: int,
-    time_limit: float,
-    out: Path,
-) -> None:
+@click.argument("task")
+@click.option("-s", "--suite", help="the suite; found by itself where it is one of this project's")
+@click.option("--path", type=click.Path(path_type=Path), help="where a suite of others lies")
+def show(task: str, suite: str | None, path: Path | None) -> None:
+    """A task: its question, tools, limits and right answer."""
+    commands.show(task, suite, path)
+
+
+@main.command()
+@click.option("-s", "--suite", required=True, help="the suite; see `list`")
+@click.option("--split", type=click.Choice(["dev", "test"]), default="test", show_default=True)
+@click.option("-m", "--model", help="as for `codeact solve`; scripted:oracle is the reference solution")
+@click.option(
+    "--arms", default="code", show_default=True, help=f"of {', '.join(ARMS)}, smolagents; with commas between"
+)
+@click.option(
+    "-k",
+    "--repeats",
+    default=1,
+    show_default=True,
+    type=click.IntRange(1),
+    help="attempts at each task by each arm",
+)
+@click.option("-j", "--jobs", default=1, show_default=True, type=click.IntRange(1), help="attempts at once")
+@click.option(
+    "-o",
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    required=True,
+    help="the run's folder; the same again carries on",
+)
+@click.option("--path", type=click.Path(path_type=Path), help="where a suite of others lies")
+@click.option("--category", "categories", default="", help="only tasks of these, with commas between")
+@click.option("--task", "tasks", multiple=True, help="only this task; repeatable")
+@click.option(
+    "--limit", type=click.IntRange(1), help="only so many tasks, from each category in turn; for trying out"
+)
+@click.option("--max-turns", type=click.IntRange(1), help="turns an attempt; the task's own where not given")
+@click.option("--token-limit", type=click.IntRange(1), help="tokens an attempt; likewise")
+@click.option("--time-limit", type=float, help="seconds an attempt; likewise")
+@click.option("--cost-limit", type=float, help="USD; once it is reached, no more attempts are begun")
+@click.option("--cost-limit-task", type=float, help="USD an attempt")
+@click.option(
+    "--max-retries",
+    default=5,
+    show_default=True,
+    type=click.IntRange(1),
+    help="times the endpoint is asked for one reply",
+)
+@click.option("--temperature", type=float, help="sent with each request; the model's own where not given")
+@click.option(
+    "--seed",
+    default=7,
+    show_default=True,
+    help="of the order of attempts, and with the repeat's number added of the model",
+)
+@click.option("--base-url", help="of the endpoint")
+@click.option("--prices", type=click.Path(path_type=Path), help="a table as benchmarks/prices.toml")
+@click.option(
+    "--allow-drift",
+    is_flag=True,
+    help="carry on although the configuration has changed; each change is recorded",
+)
+@click.option("--dry-run", is_flag=True, help="say what there is to do and what it may cost, and end")
+@click.option(
+    "-c",
+    "--config",
+    type=click.Path(path_type=Path),
+    is_eager=True,
+    expose_value=False,
+    callback=_settings,
+    help="a TOML file with these settings by name",
+)
+def run(**given: Any) -> int:
     """Run a suite. The same command again carries on: what has a verdict is not run again."""
+    return commands.run(Asked(**given))
+
+
+@main.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("-j", "--jobs", default=1, show_default=True, type=click.IntRange(1))
+@click.option("--cost-limit", type=float, help="USD, with what was spent before")
+@click.option("--base-url", help="of the endpoint")
+@click.option("--allow-drift", is_flag=True)
+def resume(folder: Path, **changes: Any) -> int:
+    """Carry a run on as it was asked for last."""
+    return commands.run(dataclasses.replace(commands.asked_of(folder), **changes))
+
+
+@main.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+def score(folder: Path) -> None:
+    """Judge the attempts of a run again, from their traces, with the suite as it is now. Asks no model."""
+    commands.score(folder)
+
+
+@main.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+def report(folder: Path) -> None:
+    """What came of a run: Markdown here; pages, plots and tables in the run's folder `report`."""
+    commands.report(folder)
+
+
+@main.command()
+@click.argument("before", type=click.Path(path_type=Path))
+@click.argument("after", type=click.Path(path_type=Path))
+def compare(before: Path, after: Path) -> None:
+    """Two runs of the same suite, arm by arm, over the tasks that both have."""
+    commands.compare(before, after)
+
+
+@main.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--csv", "form", flag_value="csv", default=True, help="to standard output")
+@click.option(
+    "--parquet", "form", flag_value="parquet", help="to attempts.parquet in the run's folder, or -o"
+)
+@click.option("--sqlite", "form", flag_value="sqlite", help="to attempts.sqlite in the run's folder, or -o")
+@click.option("-o", "--out", type=click.Path(dir_okay=False, path_type=Path))
+def export(folder: Path, form: str, out: Path | None) -> None:
+    """The attempts of a run as a table."""
+    commands.export(folder, form, out)
+
+
+def entry() -> int:
+    """The exit code of the command line."""
     try:
-        model = resolve(model_name, on_progress=lambda line: click.echo(line, err=True))
-    except CodeActError as error:
-        raise click.ClickException(str(error)) from error
-    out.mkdir(parents=True, exist_ok=True)
-    limits = RunLimits(turns=max_turns, seconds=time_limit)
-    settings = {"suite": suite, "model": model.name, "arm": "code", "turns": max_turns, "seconds": time_limit}
-    (out / "run.json").write_text(json.dumps(settings, indent=1) + "\n", encoding="utf-8")
-    done = {(made["task"], made["repeat"]) for made in attempts.read(out) if made["success"] is not None}
-    for repeat in range(1, repeats + 1):
-        for task in SUITES[suite]():
-            if (task.id, repeat) in done or (only and task.id not in only):
-                continue
-            made = attempts.attempt(suite, task, model, repeat, limits, out / "runs")
-            attempts.append(out, made)
-            verdict = {True: "right", False: "wrong", None: "failed"}[made.success]
-            click.echo(
-                f"{task.id}  {verdict}  {made.answer!r}  {made.llm_calls} calls  {made.wall_s:.1f} s",
-                err=True,
-            )
-    click.echo(report.markdown(attempts.read(out)))
-
-
-@main.command("report")
-@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
-def show(folder: Path) -> None:
-    """What came of a run, as Markdown."""
-    click.echo(report.markdown(attempts.read(folder)))
+        return main(standalone_mode=False) or 0
+    except click.exceptions.Exit as end:
+        return end.exit_code
+    except click.ClickException as error:
+        error.show()
+        return USAGE
+    except (click.Abort, KeyboardInterrupt):
+        return commands.INTERRUPTED
+    except (CodeActError, SandboxError, OSError) as error:
+        click.echo(f"benchmarks: error: {' '.join(str(error).split())}", err=True)
+        return USAGE
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(entry())

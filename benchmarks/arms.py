@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from benchmarks.suites.base import Task
+from codeact import context, workspace
 from codeact.agent import Agent
 from codeact.tools.tool import Tool
 from codeact.types import Model, RunLimits
@@ -76,3 +77,8 @@ def data(arm: Arm, task: Task) -> Mapping[str, Path]:
 def settings(arm: Arm) -> dict[str, Any]:
     """What the arm is, for the record."""
     return {"actions": arm.actions, "parallel": arm.parallel, "python": arm.python}
+
+
+def prompt(arm: Arm) -> str:
+    """The system prompt of an arm, before its tools."""
+    return context.system_text(workspace.described("data"), workspace.network(None), "")

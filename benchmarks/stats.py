@@ -181,27 +181,31 @@ def power(tasks: int, difference: float, level: float = 1 - LEVEL) -> float:
     max(0.20, difference + 0.06) of the pairs are discordant."""
     discordant = max(0.20, difference + 0.06)
     ours = (discordant + difference) / 2 / discordant
+    how_many = _binomial(tasks, discordant)
     found = 0.0
     for pairs in range(tasks + 1):
-        rejects = sum(
-            _binomial(pairs, count, ours)
-            for count in range(pairs + 1)
-            if mcnemar(count, pairs - count) <= level
-        )
-        found += _binomial(tasks, pairs, discordant) * rejects
+        tail = 2 * np.cumsum(_binomial(pairs, 0.5))
+        below = int(np.searchsorted(tail, level * (1 + 1e-9), side="right"))
+        counts = _binomial(pairs, ours)
+        found += float(how_many[pairs] * (counts[:below].sum() + counts[pairs + 1 - below :].sum()))
     return found
 
 
 def detectable(tasks: int, wanted: float = 0.8) -> float | None:
     """The smallest difference of success, in whole points, that as many tasks find with the power that is wanted."""
-    for points in range(1, 95):
-        if power(tasks, points / 100) >= wanted:
-            return points / 100
-    return None
+    low, high = 0, 93  # with more, each pair would be discordant
+    if power(tasks, high / 100) < wanted:
+        return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if power(tasks, middle / 100) >= wanted else (middle, high)
+    return high / 100
 
 
-def _binomial(trials: int, successes: int, share: float) -> float:
-    if share >= 1:
-        return float(successes == trials)
-    logs = math.lgamma(trials + 1) - math.lgamma(successes + 1) - math.lgamma(trials - successes + 1)
-    return math.exp(logs + successes * math.log(share) + (trials - successes) * math.log(1 - share))
+def _binomial(trials: int, share: float) -> Array:
+    """The probabilities of 0 to `trials` successes."""
+    counts = np.arange(trials + 1)
+    factorials = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, trials + 1)))])
+    logs = factorials[trials] - factorials - factorials[::-1]
+    chance: Array = np.exp(logs + counts * math.log(share) + (trials - counts) * math.log1p(-share))
+    return chance

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from codeact.errors import ModelNotFound
 from codeact.models.replay import ReplayModel
-from codeact.models.retry import RetryingModel, retrying
+from codeact.models.retry import ATTEMPTS, RetryingModel, retrying
 from codeact.models.scripted import ScriptedModel
 from codeact.types import Model
 
@@ -24,19 +24,20 @@ def resolve(
     *,
     base_url: str | None = None,
     api_key: str | None = None,
+    attempts: int = ATTEMPTS,
     on_progress: Callable[[str], None] = lambda line: None,
 ) -> Model:
     """The model of a name: `local[:NAME]`, `scripted:FILE.jsonl`, `replay:RUN`, or a name that an endpoint knows.
 
     `base_url` and `api_key` default to OPENAI_BASE_URL and OPENAI_API_KEY. With no name and no endpoint it is `local`,
     and `on_progress` is told; with an endpoint of one's own it is the first that the endpoint lists. Endpoints and the
-    local model are asked again when a failure may pass (`retrying`). Raises UsageError or ModelNotFound.
+    local model are asked again when a failure may pass, `attempts` times in all (`retrying`). Raises UsageError or ModelNotFound.
     """
     base_url = base_url or os.environ.get("OPENAI_BASE_URL") or None
     api_key = api_key or os.environ.get("OPENAI_API_KEY") or None
     if not name:
         if base_url or api_key:
-            return retrying(_unnamed(base_url, api_key, on_progress))
+            return retrying(_unnamed(base_url, api_key, on_progress), attempts)
         on_progress("no model named and no endpoint set up: using the embedded model (--model local)")
         name = "local"
     kind, _, rest = name.partition(":")
@@ -44,7 +45,8 @@ def resolve(
         case "local":
             from codeact.models.local import LocalModel
 
-            return retrying(LocalModel(rest, on_progress) if rest else LocalModel(on_progress=on_progress))
+            local = LocalModel(rest, on_progress) if rest else LocalModel(on_progress=on_progress)
+            return retrying(local, attempts)
         case "scripted":
             return ScriptedModel.from_file(Path(rest))
         case "replay":
@@ -56,7 +58,7 @@ def resolve(
         case _:
             from codeact.models.openai import OpenAIModel
 
-            return retrying(OpenAIModel(name, base_url=base_url, api_key=api_key))
+            return retrying(OpenAIModel(name, base_url=base_url, api_key=api_key), attempts)
 
 
 def _unnamed(base_url: str | None, api_key: str | None, on_progress: Callable[[str], None]) -> Model:

@@ -1,0 +1,75 @@
+"""The report of a run: `summary.md`, `summary.json`, one HTML page, and each plot with its table."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import io
+import json
+import math
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.analysis import Analysis, analyse
+from benchmarks.report.page import page
+from benchmarks.report.plots import Plot, plots
+from benchmarks.report.words import markdown
+from benchmarks.store import REPORT, Store, write
+
+
+def write_report(store: Store) -> str:
+    """Writes the folder `report` of a run anew; the Markdown of it. Raises UsageError where there is no run."""
+    about = store.about()
+    found = analyse(store.attempts(), about["plan"]["arms"])
+    drawn = plots(found)
+    text = markdown(about, found)
+    folder = store.folder / REPORT
+    made = folder.with_name(f".{REPORT}.part")
+    shutil.rmtree(made, ignore_errors=True)
+    write(made / "summary.md", text)
+    write(made / "summary.json", json.dumps(summary(about, found), indent=1, ensure_ascii=False) + "\n")
+    write(made / "report.html", page(about, found, drawn))
+    for plot in drawn:
+        write(made / "tables" / f"{plot.name}.csv", _csv(plot.columns, plot.rows))
+        if plot.canvas is not None:
+            write(made / "plots" / f"{plot.name}.svg", plot.canvas.svg(alone=True) + "\n")
+    _replace(made, folder)
+    return text
+
+
+def summary(about: Mapping[str, Any], found: Analysis) -> dict[str, Any]:
+    """All figures, as JSON."""
+    told = dataclasses.asdict(dataclasses.replace(found, kept=()))
+    del told["kept"]
+    return _finite({"run": about["run"], "started": about["started"], "frozen": about["frozen"], **told})  # type: ignore[no-any-return]
+
+
+def _finite(value: Any) -> Any:
+    """What JSON has no number for becomes null."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, Mapping):
+        return {key: _finite(each) for key, each in value.items()}
+    return [_finite(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def _csv(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(columns)
+    table.writerows(rows)
+    return text.getvalue()
+
+
+def _replace(made: Path, folder: Path) -> None:
+    old = folder.with_name(f".{REPORT}.old")
+    shutil.rmtree(old, ignore_errors=True)
+    if folder.exists():
+        folder.rename(old)
+    made.rename(folder)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+__all__ = ["Plot", "summary", "write_report"]

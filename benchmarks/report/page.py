@@ -1,0 +1,97 @@
+"""The report as one HTML page that asks nothing of any other place."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from benchmarks.analysis import Analysis
+from benchmarks.report import words
+from benchmarks.report.plots import Plot
+from benchmarks.report.svg import STYLE
+
+MOST_ROWS = 2000
+"""Of one table on the page; the CSV files hold all."""
+
+
+def page(about: Mapping[str, Any], found: Analysis, drawn: Sequence[Plot]) -> str:
+    style = _asset("page.css") + STYLE
+    return _environment().get_template("page.html").render(
+        title=f"{about['frozen']['suite']} with {about['frozen']['model']}",
+        headline=words.headline(found),
+        caption=words.caption(about, found),
+        style=Markup(style),
+        style_hash="sha256-" + base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
+        figures=found.figures,
+        percent=words.percent,
+        arms=words.arms_table(found),
+        more=words.more_table(found),
+        pairings=[
+            {
+                "title": f"{each.ours} against {each.theirs}",
+                "success": words.spread(each.difference, words.points),
+                "tasks": each.tasks,
+                "clusters": each.clusters,
+                "hypotheses": words.hypotheses_table(each),
+                "ratios": words.ratios_table(each),
+                "categories": words.categories_table(each) if each.categories else None,
+            }
+            for each in found.pairings
+        ],
+        plots=[_plot(each) for each in drawn],
+        notes=words.notes(about, found),
+        method=words.method(),
+        settings=words.settings_table(about),
+        prompts=about.get("prompt_texts", {}),
+        failures=words.failures(found),
+    )  # fmt: skip
+
+
+def _plot(plot: Plot) -> dict[str, Any]:
+    return {
+        "name": plot.name,
+        "title": plot.title,
+        "reading": plot.reading,
+        "missing": plot.missing,
+        "svg": Markup(plot.canvas.svg()) if plot.canvas else None,
+        "columns": plot.columns,
+        "rows": plot.rows[:MOST_ROWS],
+        "left_out": max(0, len(plot.rows) - MOST_ROWS),
+    }
+
+
+def _asset(name: str) -> str:
+    return resources.files("benchmarks.report").joinpath(name).read_text(encoding="utf-8")
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("benchmarks.report", "."),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["shown"] = _shown
+    environment.tests["numeric"] = lambda value: isinstance(value, int | float)
+    return environment
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "–"
+    return (
+        f"{value:,}"
+        if isinstance(value, int)
+        else f"{value:,.4g}"
+        if isinstance(value, float)
+        else str(value)
+    )

@@ -1,0 +1,294 @@
+"""What a run came to, in words and tables: the same text for the terminal, `summary.md` and the page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from benchmarks.analysis import Analysis, ArmFigures, Hypothesis, Pairing
+from benchmarks.stats import Interval
+
+CHARACTERS_PER_TOKEN = 4
+Table = tuple[tuple[str, ...], list[tuple[str, ...]]]
+"""Heads, and rows of words."""
+
+
+def spread(interval: Interval | None, show: Callable[[float], str]) -> str:
+    if interval is None:
+        return "–"
+    if interval.low is None or interval.high is None:
+        return show(interval.estimate)
+    return f"{show(interval.estimate)} [{show(interval.low)}, {show(interval.high)}]"
+
+
+def percent(value: float) -> str:
+    return f"{value * 100:.0f} %"
+
+
+def points(value: float) -> str:
+    return f"{value * 100:+.0f}"
+
+
+def ratio(value: float) -> str:
+    return f"{value:.2f}"
+
+
+def p_value(value: float) -> str:
+    return "< 0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def _number(value: float | None, form: str = ",.0f") -> str:
+    return "–" if value is None else format(value, form)
+
+
+def caption(about: Mapping[str, Any], found: Analysis) -> str:
+    """What every figure is of."""
+    frozen = about["frozen"]
+    return (
+        f"n = {found.tasks} tasks, k = {found.k}, {frozen['suite']} ({frozen['split']}), model {frozen['model']}, "
+        f"{about['started'][:10]}, run {about['run']}"
+    )
+
+
+def headline(found: Analysis) -> str:
+    """The outcome in a sentence or two."""
+    if not found.figures:
+        return "No attempt has a verdict in every arm yet."
+    said = ", ".join(f"{each.arm} {percent(each.success.estimate)}" for each in found.figures)
+    text = f"Solved: {said} of {found.tasks} tasks."
+    for pairing in found.pairings:
+        text += " " + _in_a_sentence(pairing)
+    return text
+
+
+def _in_a_sentence(pairing: Pairing) -> str:
+    ours, theirs, interval = pairing.ours, pairing.theirs, pairing.difference
+    if interval.low is None or interval.high is None:
+        success = f"{ours} and {theirs} cannot be told apart: too few templates"
+    elif interval.low == interval.high == 0:
+        success = f"{ours} and {theirs} solve the same tasks"
+    elif interval.low > 0:
+        success = f"{ours} solves more than {theirs} (by {points(interval.estimate)} points)"
+    elif interval.high < 0:
+        success = f"{ours} solves fewer than {theirs} (by {points(interval.estimate)} points)"
+    else:
+        success = f"between {ours} and {theirs} the difference of success ({points(interval.estimate)} points) could be chance"
+    calls = next(each for each in pairing.ratios if each.measure == "model calls").all
+    if calls is None:
+        return f"{success[0].upper()}{success[1:]}."
+    return f"{success[0].upper()}{success[1:]}; it needs {ratio(calls.estimate)} times the model calls."
+
+
+def arms_table(found: Analysis) -> Table:
+    k = found.k
+    heads = ("arm", "success", f"all {k} of {k}" if k > 1 else "solved", "model calls", "calls a solved task", "tool calls", "tokens", "USD", "seconds", "errors met", "recovered")  # fmt: skip
+    return heads, [
+        (
+            each.arm,
+            spread(each.success, percent),
+            percent(each.pass_k),
+            _number(each.means["model calls"], ".1f"),
+            _number(each.calls_per_solved, ".1f"),
+            f"{each.tool_calls:.1f}",
+            ("about " if each.estimated else "") + _number(each.means["tokens"]),
+            _number(each.means["USD"], ".4f") if each.means["USD"] else "–",
+            _number(each.means["seconds"], ".1f"),
+            f"{each.with_errors} of {each.attempts}",
+            f"{each.recovered} of {each.with_errors}",
+        )
+        for each in found.figures
+    ]
+
+
+def more_table(found: Analysis) -> Table:
+    heads = ("arm", "answer right", "state right", "side effects", "redundant calls", "calls at once, most", "tokens of tool definitions", "prompt from cache", "characters observed", "model / tools / sandbox / rest", "infrastructure failures")  # fmt: skip
+    return heads, [
+        (
+            each.arm,
+            percent(each.answer_ok),
+            percent(each.state_ok),
+            str(each.side_effects),
+            f"{each.redundant_calls:.1f}",
+            str(each.most_parallel),
+            f"about {each.definition_tokens:.0f}",
+            percent(each.cached_share),
+            f"{each.observation_chars:,.0f}",
+            _parts(each),
+            str(each.infra_failures),
+        )
+        for each in found.figures
+    ]
+
+
+def _parts(each: ArmFigures) -> str:
+    whole = sum(each.seconds.values()) or 1.0
+    return " / ".join(percent(each.seconds[name] / whole) for name in ("llm", "tool", "sandbox", "overhead"))
+
+
+def ratios_table(pairing: Pairing) -> Table:
+    heads = (f"{pairing.ours} over {pairing.theirs}", "all tasks", "tasks that both solve")
+    return heads, [
+        (
+            each.measure,
+            f"{spread(each.all, ratio)} ({each.tasks[0]})",
+            f"{spread(each.solved, ratio)} ({each.tasks[1]})",
+        )
+        for each in pairing.ratios
+        if each.all is not None
+    ]
+
+
+def hypotheses_table(pairing: Pairing) -> Table:
+    heads = ("", "claim", "estimate", "p (Holm)", "holds")
+    return heads, [
+        (each.name, each.claim, _estimate(each), p_value(each.p_value), "yes" if each.holds else "not shown")
+        for each in pairing.hypotheses
+    ]
+
+
+def _estimate(each: Hypothesis) -> str:
+    return (
+        f"{spread(each.estimate, points)} points"
+        if each.name == "H1"
+        else f"{spread(each.estimate, ratio)} times"
+    )
+
+
+def notes(about: Mapping[str, Any], found: Analysis) -> list[str]:
+    """What a careful reader wants to know before believing a figure."""
+    lines = []
+    if found.detectable is not None and found.pairings:
+        lines.append(
+            f"With {found.tasks} tasks an exact McNemar test finds differences of success of {found.detectable * 100:.0f} points and more in 8 of 10 "
+            "experiments; smaller ones are mostly missed. Where no difference is shown, none of that size is likely, and no more is said."
+        )
+    elif found.pairings:
+        lines.append(f"{found.tasks} tasks are too few to find any difference of success reliably.")
+    lines += [
+        f"{pairing.ours} against {pairing.theirs}, first attempts: {pairing.only_ours} tasks only {pairing.ours} solves, {pairing.only_theirs} only {pairing.theirs}; "
+        f"exact McNemar p = {p_value(pairing.mcnemar)}."
+        for pairing in found.pairings
+    ]
+    lines += [
+        f"Tokens of {arm} grow with a task's size to the power of {spread(slope, ratio)}."
+        for arm, slope in found.slopes.items()
+    ]
+    if found.dropped:
+        shown = ", ".join(f"{task} (repeat {repeat})" for task, repeat in found.dropped[:10])
+        more = f" and {len(found.dropped) - 10} more" if len(found.dropped) > 10 else ""
+        lines.append(f"Left out of every arm, since one of them has no verdict there: {shown}{more}.")
+    if any(each.estimated for each in found.figures):
+        lines.append("Tokens are partly estimated as characters by four: some replies came without a count.")
+    if about.get("uncommitted"):
+        lines.append("The code differed from the commit that is named.")
+    for each in about.get("drift", []):
+        lines.append(f"Since {each['at']} with another configuration: {'; '.join(each['changes'])}.")
+    if found.k < 3 and found.figures:
+        lines.append(
+            f"k = {found.k}: chance within a task is not measured; a published claim needs 5 repeats."
+        )
+    return lines
+
+
+def method() -> list[str]:
+    return [
+        "Intervals are 95 %. Those of differences and ratios are BCa bootstrap intervals over templates of tasks (10,000 draws, fixed seed), those of "
+        "success are Wilson's with tasks as the unit. A ratio is one of geometric means, task by task, of the mean of the repeats. H1 to H3 are the primary family; their p values are "
+        "the bootstrap's, adjusted by Holm.",
+        "Attempts that met a limit count as failed, with what they had spent. Giving up early is cheap in the figures over all tasks; the figures over tasks "
+        "that both solve hide failures. Read both.",
+    ]
+
+
+def settings_table(about: Mapping[str, Any]) -> Table:
+    frozen, machine = about["frozen"], about.get("machine", {})
+    limits, sampling = frozen.get("limits", {}), frozen.get("sampling", {})
+    facts = [
+        ("suite", f"{frozen['suite']} ({frozen['split']}), version {', '.join(frozen.get('suite_versions', []))}, hash {frozen.get('suite_hash', '')[:12]}"),
+        ("model", str(frozen["model"])),
+        ("limits an attempt", ", ".join(f"{name} {value:g}" for name, value in limits.items() if value is not None) or "each task's own"),
+        ("temperature", "the model's own" if sampling.get("temperature") is None else f"{sampling['temperature']:g}"),
+        ("seed", str(frozen.get("seed"))),
+        ("prices", str(frozen.get("prices"))),
+        ("code", f"codeact {frozen.get('codeact')}, commit {(frozen.get('commit') or 'unknown')[:12]}; prompts last changed {about.get('prompt_date') or 'unknown'}"),
+        ("machine", f"{machine.get('system', '')}, Python {machine.get('python', '')}, {machine.get('processors', '')} processors"),
+        ("started", about["started"]),
+    ]  # fmt: skip
+    for name, hashed in frozen.get("prompts", {}).items():
+        text = about.get("prompt_texts", {}).get(name, "")
+        facts.append(
+            (
+                f"prompt of {name}",
+                f"hash {hashed[:12]}, about {-(-len(text) // CHARACTERS_PER_TOKEN)} tokens before tools and task",
+            )
+        )
+    if last := about.get("last"):
+        facts.append(
+            (
+                "last command",
+                f"{last['attempts']} attempts in {last['seconds']:.0f} s, {last['jobs']} at once",
+            )
+        )
+    return ("setting", "value"), [(name, value) for name, value in facts]
+
+
+# -- Markdown ---------------------------------------------------------------------------------------------------------
+
+
+def markdown(about: Mapping[str, Any], found: Analysis) -> str:
+    return "\n".join(_markdown(about, found)).rstrip() + "\n"
+
+
+def _markdown(about: Mapping[str, Any], found: Analysis) -> Iterator[str]:
+    yield f"# {about['frozen']['suite']} with {about['frozen']['model']}"
+    yield f"\n{headline(found)}\n"
+    yield f"{caption(about, found)}\n"
+    if found.figures:
+        yield from _table(arms_table(found))
+        yield from _table(more_table(found))
+    for pairing in found.pairings:
+        yield f"\n## {pairing.ours} against {pairing.theirs}\n"
+        yield f"Success: {spread(pairing.difference, points)} points over {pairing.tasks} tasks of {pairing.clusters} templates.\n"
+        yield from _table(hypotheses_table(pairing))
+        yield from _table(ratios_table(pairing))
+        if pairing.categories:
+            yield from _table(categories_table(pairing))
+    lines = notes(about, found)
+    if lines:
+        yield "\n## Notes\n"
+        yield from (f"- {line}" for line in lines)
+    yield "\n## How it was measured\n"
+    yield from (f"{line}\n" for line in method())
+    yield from _table(settings_table(about))
+
+
+def categories_table(pairing: Pairing) -> Table:
+    heads = ("category", "tasks", "success, points", "model calls", "tokens")
+    return heads, [
+        (each.category, str(each.tasks), spread(each.difference, points), spread(each.calls, ratio), spread(each.tokens, ratio))
+        for each in pairing.categories
+    ]  # fmt: skip
+
+
+def _table(table: Table) -> Iterator[str]:
+    heads, rows = table
+    yield f"| {' | '.join(map(_cell, heads))} |"
+    yield "|" + "---|" * len(heads)
+    yield from (f"| {' | '.join(map(_cell, row))} |" for row in rows)
+    yield ""
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def failures(found: Analysis, most: int = 200) -> Sequence[tuple[str, ...]]:
+    """Attempts that were not right, with why."""
+    return [
+        (made.task, made.arm, str(made.repeat), made.stop_reason, made.reason or made.error or "")
+        for made in _wrong(found)
+    ][:most]
+
+
+def _wrong(found: Analysis) -> Iterable[Any]:
+    return (made for made in found.kept if not made.success)
