@@ -117,8 +117,9 @@ def from_json(line: Mapping[str, Any]) -> Attempt:
 # -- what is measured -------------------------------------------------------------------------------------------------
 
 
-def measured(log: Sequence[Event], began: float, wall: float) -> dict[str, Any]:
-    """The fields of an attempt that its events tell; `began` is when it did, in seconds since the epoch."""
+def measured(log: Sequence[Event], began: float, wall: float, *, boxed: bool) -> dict[str, Any]:
+    """The fields of an attempt that its events tell; `began` is when it did, in seconds since the epoch, `boxed` whether it
+    had a sandbox."""
     cells = [cell for event in log if isinstance(event, events.Observed) for cell in _cells(event)]
     calls = [event for event in log if isinstance(event, events.ToolReturned)]
     replies = [event for event in log if isinstance(event, events.Replied)]
@@ -126,9 +127,10 @@ def measured(log: Sequence[Event], began: float, wall: float) -> dict[str, Any]:
         event.wait for event in log if isinstance(event, events.Retrying)
     )
     tool = covered(_spans(log))
-    start = next((event.time - began for event in log if isinstance(event, events.RunStarted)), 0.0)
     in_code = covered(_spans(log, in_cells=True))
-    sandbox = max(0.0, start) + max(0.0, sum(cell.seconds for cell in cells) - in_code)
+    sandbox = max(0.0, sum(cell.seconds for cell in cells) - in_code)
+    if boxed and log:
+        sandbox += max(0.0, log[0].time - began) + max(0.0, began + wall - _last_step(log))
     return {
         "turns": sum(isinstance(event, events.TurnStarted) for event in log),
         "tool_calls": len(calls),
@@ -144,6 +146,12 @@ def measured(log: Sequence[Event], began: float, wall: float) -> dict[str, Any]:
         "observation_chars": sum(len(event.text) for event in log if isinstance(event, events.Observed)),
         "errors": dict(Counter(errors(log))),
     }
+
+
+def _last_step(log: Sequence[Event]) -> float:
+    """When the last turn was over: what follows are files that are handed over, and the end of the sandbox."""
+    steps = (events.Observed, events.Replied, events.AnswerGiven)
+    return max((event.time for event in log if isinstance(event, steps)), default=log[0].time)
 
 
 def _cells(event: events.Observed) -> tuple[CellResult, ...]:

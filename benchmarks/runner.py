@@ -118,7 +118,7 @@ class Performing:
         stop = stop_reason(result, failure, cost_cut=model.cut)
         scored = stop not in ("infra_error", "interrupted")
         verdict = check(task, result.answer, world) if scored else None
-        figures = measured(result.events, began, wall)
+        figures = measured(result.events, began, wall, boxed=arm.runs_code)
         made = Attempt(
             key=job.key,
             suite=task.suite,

@@ -22,6 +22,7 @@ Statistic = Callable[[Array], Array]
 DRAWS = 10_000
 SEED = 20_260_101
 LEVEL = 0.95
+ROUNDING = 1e-12
 _NORMAL = NormalDist()
 
 
@@ -87,6 +88,10 @@ def bootstrap(parts: Array, statistic: Statistic, draws: int = DRAWS, seed: int 
     drawn = drawn[np.isfinite(drawn)]
     if not len(drawn):
         return Bootstrap(estimate, drawn, 0.0, 0.0)
+    if drawn[-1] - drawn[0] <= ROUNDING * max(
+        1.0, abs(estimate)
+    ):  # clusters do not differ but in how sums are rounded
+        return Bootstrap(estimate, np.full(len(drawn), estimate), 0.0, 0.0)
     share = (np.mean(drawn < estimate) + np.mean(drawn <= estimate)) / 2
     edge = 1 / (len(drawn) + 1)
     z0 = _NORMAL.inv_cdf(float(np.clip(share, edge, 1 - edge)))

@@ -14,7 +14,7 @@ from typing import Any
 
 from benchmarks.analysis import Analysis, analyse
 from benchmarks.report.page import page
-from benchmarks.report.plots import Plot, plots
+from benchmarks.report.plots import plots
 from benchmarks.report.words import markdown
 from benchmarks.store import REPORT, Store, write
 
@@ -72,4 +72,4 @@ def _replace(made: Path, folder: Path) -> None:
     shutil.rmtree(old, ignore_errors=True)
 
 
-__all__ = ["Plot", "summary", "write_report"]
+__all__ = ["summary", "write_report"]

@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from benchmarks.analysis import Analysis
 from benchmarks.report import words
-from benchmarks.report.plots import Plot
+from benchmarks.report.plot import Plot
 from benchmarks.report.svg import STYLE
 
 MOST_ROWS = 2000

@@ -2,45 +2,19 @@
 
 from __future__ import annotations
 
-import math
 import statistics
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 
-from benchmarks.analysis import MEASURES, Analysis, ArmFigures
-from benchmarks.attempts import ERROR_CLASSES, STOP_REASONS, Attempt
+from benchmarks.analysis import MEASURES, Analysis
+from benchmarks.attempts import Attempt
+from benchmarks.report.endings import errors, stops, times
+from benchmarks.report.plot import LEFT, Plot, bounds, category_name, percent, points, said, times_as_much
 from benchmarks.report.svg import WIDTH, Canvas, Scale, around, number
-from benchmarks.stats import Interval, wilson
+from benchmarks.stats import Interval
 
 ROW = 22
-LEFT = 96
 MOST_ROWS = 150
-NAMES = {
-    "A": "A atomic",
-    "B": "B chain",
-    "C": "C loop",
-    "D": "D branch",
-    "E": "E join",
-    "F": "F faults",
-    "G": "G bulky",
-    "H": "H must not act",
-}
-"""Categories of `toolworld`, for people."""
-
-Cell = str | float | int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Plot:
-    """`name` is that of its files; `reading` says how to read it. Without a canvas, `missing` says why there is none."""
-
-    name: str
-    title: str
-    reading: str
-    canvas: Canvas | None
-    columns: tuple[str, ...]
-    rows: Sequence[tuple[Cell, ...]]
-    missing: str = ""
+"""Tasks that one picture shows."""
 
 
 def plots(found: Analysis) -> list[Plot]:
@@ -56,34 +30,6 @@ def plots(found: Analysis) -> list[Plot]:
     ]
 
 
-def _category(name: str) -> str:
-    return NAMES.get(name, name or "all")
-
-
-def _bounds(interval: Interval | None) -> tuple[Cell, Cell, Cell]:
-    if interval is None:
-        return None, None, None
-    return tuple(None if v is None else round(v, 4) for v in (interval.estimate, interval.low, interval.high))  # type: ignore[return-value]
-
-
-def _said(interval: Interval, show: Callable[[float], str]) -> str:
-    if interval.low is None or interval.high is None:
-        return f"{show(interval.estimate)} (no interval: one template)"
-    return f"{show(interval.estimate)} ({show(interval.low)} to {show(interval.high)})"
-
-
-def points(value: float) -> str:
-    return f"{value * 100:+.0f}" if abs(value) >= 0.005 else "0"
-
-
-def percent(value: float) -> str:
-    return f"{value * 100:.0f} %"
-
-
-def times_as_much(value: float) -> str:
-    return f"{value:.2g}×"
-
-
 # -- 1 and 2: forests -------------------------------------------------------------------------------------------------
 
 
@@ -91,7 +37,9 @@ def success_by_category(found: Analysis) -> Plot:
     rows: list[tuple[str, list[tuple[int, str, Interval, int]]]] = []
     for place, pairing in enumerate(found.pairings, 1):
         entries = [("all tasks", pairing.difference, pairing.tasks)]
-        entries += [(_category(each.category), each.difference, each.tasks) for each in pairing.categories]
+        entries += [
+            (category_name(each.category), each.difference, each.tasks) for each in pairing.categories
+        ]
         _collect(rows, entries, place, pairing.theirs)
     canvas = _forest(
         rows,
@@ -108,7 +56,7 @@ def success_by_category(found: Analysis) -> Plot:
         canvas,
         ("category", "against", "tasks", "difference", "low", "high"),
         tuple(
-            (label, theirs, tasks, *_bounds(interval))
+            (label, theirs, tasks, *bounds(interval))
             for label, entries in rows
             for _, theirs, interval, tasks in entries
         ),
@@ -124,7 +72,7 @@ def ratios_by_category(found: Analysis) -> Plot:
         for rows, measure, part in ((calls, "model calls", "calls"), (tokens, "tokens", "tokens")):
             entries = [("all tasks", whole[measure].all, whole[measure].tasks[0])]
             entries += [
-                (_category(each.category), getattr(each, part), each.tasks) for each in pairing.categories
+                (category_name(each.category), getattr(each, part), each.tasks) for each in pairing.categories
             ]
             _collect(rows, [e for e in entries if e[1] is not None], place, pairing.theirs)  # type: ignore[misc]
     ours = found.arms[0] if found.arms else ""
@@ -142,7 +90,7 @@ def ratios_by_category(found: Analysis) -> Plot:
         _below(panels, "Ratios of model calls and tokens by category"),
         ("measure", "category", "against", "tasks", "ratio", "low", "high"),
         tuple(
-            (what, label, theirs, tasks, *_bounds(interval))
+            (what, label, theirs, tasks, *bounds(interval))
             for what, rows in (("model calls", calls), ("tokens", tokens))
             for label, entries in rows
             for _, theirs, interval, tasks in entries
@@ -202,7 +150,7 @@ def _forest(
                 scale(interval.estimate),
                 y,
                 arm,
-                f"{name}, against {theirs}: {_said(interval, show)}, {tasks} tasks",
+                f"{name}, against {theirs}: {said(interval, show)}, {tasks} tasks",
             )
     canvas.height = bottom + 36
     return canvas
@@ -238,7 +186,7 @@ def growth(found: Analysis) -> Plot:
         )
     canvas = Canvas(330, "Tokens against the size of tasks, both logarithmic")
     slopes = [
-        f"{arm}: slope {_said(found.slopes[arm], lambda v: f'{v:.2f}')}" if arm in found.slopes else arm
+        f"{arm}: slope {said(found.slopes[arm], lambda v: f'{v:.2f}')}" if arm in found.slopes else arm
         for arm in found.arms
     ]
     y = 14.0
@@ -287,7 +235,7 @@ def cost_against_success(found: Analysis) -> Plot:
     }
     columns = ("arm", "success", "low", "high", f"mean {measure}", "middle half from", "to")
     rows = tuple(
-        (each.arm, *_bounds(each.success), *(round(value, 6) for value in spreads[each.arm]))
+        (each.arm, *bounds(each.success), *(round(value, 6) for value in spreads[each.arm]))
         for each in found.figures
     )
     if not found.figures:
@@ -312,7 +260,7 @@ def cost_against_success(found: Analysis) -> Plot:
             x,
             y,
             place,
-            f"{arm}: success {_said(each.success, percent)}, {number(mean)} {measure} an attempt",
+            f"{arm}: success {said(each.success, percent)}, {number(mean)} {measure} an attempt",
             size=5,
         )
     return Plot(
@@ -399,192 +347,4 @@ def calls_by_task(found: Analysis) -> Plot:
         canvas,
         columns,
         rows,
-    )
-
-
-# -- 6: times ---------------------------------------------------------------------------------------------------------
-
-PARTS: Mapping[str, Callable[[Attempt], float]] = {
-    "all": lambda made: made.wall_s,
-    "model": lambda made: made.llm_s,
-    "tools": lambda made: made.tool_s,
-    "sandbox": lambda made: made.sandbox_s,
-}
-
-
-def times(found: Analysis) -> Plot:
-    columns = ("arm", "task", "repeat", "all", "model", "tools", "sandbox", "rest")
-    rows = tuple(
-        (
-            m.arm,
-            m.task,
-            m.repeat,
-            *(round(v, 3) for v in (m.wall_s, m.llm_s, m.tool_s, m.sandbox_s, m.overhead_s)),
-        )
-        for m in found.kept
-    )
-    title = "Seconds, and what they went to"
-    if not found.kept:
-        return Plot("times", title, "", None, columns, rows, "there are no attempts")
-    canvas = Canvas(0, "How many attempts ended within how many seconds")
-    start = canvas.legend(found.arms, 14) + 20
-    width, height, gap = (WIDTH - 46 - 12 - 30) / 2, 96.0, 58.0
-    for place, (part, seconds) in enumerate(PARTS.items()):
-        left = 46 + (place % 2) * (width + 30)
-        top = start + (place // 2) * (height + gap) + 8
-        largest = max(max(seconds(made) for made in found.kept), 0.01)
-        across = Scale(0, largest * 1.05, left, left + width)
-        up = Scale(0, 1, top + height, top)
-        canvas.text(left, top - 6, {"all": "whole attempt"}.get(part, part), style="strong")
-        if place % 2 == 0:
-            canvas.left_axis(up, left, left + width, "", percent, 4)
-        else:
-            for tick in up.ticks(4):
-                canvas.line(left, up(tick), left + width, up(tick), "grid")
-        canvas.bottom_axis(across, top, top + height, "seconds", most=4)
-        for index, arm in enumerate(found.arms):
-            values = sorted(seconds(made) for made in found.kept if made.arm == arm)
-            canvas.path(list(_steps(values, across, up)), f"c{index % 6} line")
-    canvas.height = start + 2 * (height + gap) - gap + 44
-    reading = "The share of attempts that needed at most so many seconds: the further left, the faster. A request waits in line where the endpoint answers one at a time."
-    return Plot("times", title, reading, canvas, columns, rows)
-
-
-def _steps(values: Sequence[float], across: Scale, up: Scale) -> Iterable[tuple[float, float]]:
-    """The empirical distribution function."""
-    yield across(0), up(0)
-    for place, value in enumerate(values):
-        yield across(max(value, 0)), up(place / len(values))
-        yield across(max(value, 0)), up((place + 1) / len(values))
-    yield across.end, up(1)
-
-
-# -- 7 and 8: how attempts end ----------------------------------------------------------------------------------------
-
-
-def stops(found: Analysis) -> Plot:
-    columns = ("arm", "ended by", "attempts", "share")
-    kinds = [reason for reason in STOP_REASONS if any(each.stops[reason] for each in found.figures)]
-    shares: list[tuple[str, list[tuple[str, int, float]]]] = []
-    for each in found.figures:
-        solved = sum(bool(made.success) for made in found.kept if made.arm == each.arm)
-        counts = [("right answer", solved), ("wrong answer", each.stops["submitted"] - solved)]
-        counts += [
-            (reason.replace("_", " "), each.stops[reason]) for reason in kinds if reason != "submitted"
-        ]
-        shares.append((each.arm, [(name, count, count / each.attempts) for name, count in counts]))
-    rows = tuple((arm, name, count, round(share, 4)) for arm, parts in shares for name, count, share in parts)
-    title = "How attempts ended"
-    if not shares:
-        return Plot("stops", title, "", None, columns, rows, "there are no attempts")
-    names = [name for name, _, _ in shares[0][1]]
-    styles = {name: f"seg{_segment(name)}" for name in names}
-    canvas = Canvas(0, "How attempts ended, by arm")
-    x, y = 8.0, 14.0
-    for name in names:
-        wide = 14 + len(name) * 6.2 + 12
-        if x + wide > WIDTH and x > 8:
-            x, y = 8.0, y + 16
-        canvas.rect(x, y - 9, 10, 10, styles[name])
-        canvas.text(x + 14, y, name)
-        x += wide
-    top = y + 14
-    bottom = top + 30 * len(shares)
-    across = Scale(0, 1, LEFT, WIDTH - 16)
-    canvas.bottom_axis(across, top, bottom, "share of attempts", percent)
-    for place, (arm, parts) in enumerate(shares):
-        canvas.text(LEFT - 6, top + 30 * place + 19, arm, anchor="end", most=15)
-        begin = 0.0
-        for name, count, share in parts:
-            if count:
-                canvas.rect(
-                    across(begin),
-                    top + 30 * place + 5,
-                    across(begin + share) - across(begin),
-                    20,
-                    styles[name],
-                    f"{arm}, {name}: {count} attempts, {percent(share)}",
-                )
-            begin += share
-    canvas.height = bottom + 36
-    return Plot(
-        "stops",
-        title,
-        "Limits count as failures; what the infrastructure failed is run again and not counted here.",
-        canvas,
-        columns,
-        rows,
-    )
-
-
-def _segment(name: str) -> int:
-    names = (
-        "right answer",
-        "wrong answer",
-        "turn limit",
-        "token limit",
-        "time limit",
-        "cost limit",
-        "refused",
-        "interrupted",
-    )
-    return names.index(name) if name in names else 7
-
-
-def errors(found: Analysis) -> Plot:
-    columns = (
-        "class of error",
-        "arm",
-        "attempts with it",
-        "of",
-        "share",
-        "of these solved",
-        "recovery",
-        "low",
-        "high",
-    )
-    classes = [name for name in ERROR_CLASSES if any(each.errors[name][0] for each in found.figures)]
-    rows = tuple((name, each.arm, *_error_cells(each, name)) for name in classes for each in found.figures)
-    title = "Errors, and what was made of them"
-    if not classes:
-        return Plot("errors", title, "", None, columns, rows, "no attempt met an error")
-    canvas = Canvas(0, "Errors by class, and how many attempts with them succeeded")
-    top = canvas.legend(found.arms, 14) + 12
-    step = 13 * len(found.figures) + 10
-    bottom = top + step * len(classes)
-    most = max(each.errors[name][0] / each.attempts for name in classes for each in found.figures)
-    across = Scale(0, min(1.0, most * 1.12), LEFT, WIDTH - 44)
-    canvas.bottom_axis(across, top, bottom, "share of attempts with such an error", percent, most=4)
-    for place, name in enumerate(classes):
-        y = top + step * place + 5
-        canvas.text(LEFT - 6, y + (step - 10) / 2 + 4, name, anchor="end")
-        for each in found.figures:
-            index = found.arms.index(each.arm)
-            count, solved = each.errors[name]
-            tip = f"{each.arm}, {name}: {count} of {each.attempts} attempts, {solved} of them solved"
-            canvas.rect(LEFT, y, across(count / each.attempts) - LEFT, 10, f"c{index % 6} pale", tip)
-            canvas.rect(LEFT, y, across(solved / each.attempts) - LEFT, 10, f"c{index % 6} bar", tip)
-            if count:
-                canvas.text(across(count / each.attempts) + 4, y + 9, f"{solved}/{count}", style="soft")
-            y += 13
-    canvas.height = bottom + 36
-    return Plot(
-        "errors",
-        title,
-        "Pale: attempts that met the error; full: those of them that succeeded all the same (also as solved/met).",
-        canvas,
-        columns,
-        rows,
-    )
-
-
-def _error_cells(each: ArmFigures, name: str) -> tuple[Cell, ...]:
-    count, solved = each.errors[name]
-    recovery = wilson(solved, count) if count else Interval(math.nan)
-    return (
-        count,
-        each.attempts,
-        round(count / each.attempts, 4),
-        solved,
-        *(_bounds(recovery) if count else (None, None, None)),
     )
