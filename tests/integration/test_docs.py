@@ -321,7 +321,7 @@ def test_data_formats_are_described() -> None:
 def test_flags_of_the_benchmarks_are_described() -> None:
     assert isinstance(benchmarks, click.Group)
     for document, heading, command in (
-        ("docs/comparison.md", "A run", benchmarks.commands["run"]),
+        ("docs/comparison.md", "Flags", benchmarks.commands["run"]),
         ("docs/benchmarks.md", "Speed", speed),
     ):
         described = {row[0].split()[0].rstrip(",") for row in rows(document, heading)}
