@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from typing import Literal
 
 from benchmarks.suites.base import Task
-from benchmarks.suites.toolworld import desk_tasks, shop_tasks
+from benchmarks.suites.toolworld import desk_tasks, ledger_tasks, ops_tasks, shop_tasks
 from benchmarks.suites.toolworld.making import NAME, Template, World, make_task
 
 __all__ = ["NAME", "VERSION", "WORLDS", "suite"]
 
 VERSION = "1"
 CATEGORIES = "ABCDEFGH"
-WORLDS = (shop_tasks.WORLD, desk_tasks.WORLD)
+WORLDS = (shop_tasks.WORLD, desk_tasks.WORLD, ledger_tasks.WORLD, ops_tasks.WORLD)
 PER_CATEGORY = {"test": 4, "dev": 1}
 """Tasks of one category in one world."""
 DEFAULT_SEED = {"test": 20260630, "dev": 7}

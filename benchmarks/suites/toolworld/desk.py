@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from datetime import UTC, date, datetime, timedelta
 from random import Random
 from typing import Any
@@ -21,6 +22,7 @@ ROOMS = ("Ash", "Birch", "Cedar", "Elm", "Fir", "Hazel", "Larch", "Maple", "Oak"
 TOPICS = ("Budget", "Hiring", "Launch", "Onboarding", "Pricing", "Retro", "Roadmap", "Security", "Vendor")
 
 
+@functools.cache
 def parsed(start: str) -> datetime:
     """Raises Invalid for what is no time in UTC."""
     try:
@@ -35,6 +37,8 @@ def overlap(one: Record, start: str, minutes: int) -> bool:
 
 
 class Desk(Service):
+    fixed = frozenset({"people", "rooms", "replaced"})
+
     @tool(effects="read")
     def rules(self) -> str:
         """The house rules of the office, in words."""

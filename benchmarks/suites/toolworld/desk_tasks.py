@@ -343,7 +343,7 @@ def odd_receipts(rng: Random, tables: Tables, index: int) -> Case:
         sum_of,
         {"mails": ids},
         tolerance=0.006,
-        busy=(Busy("read_mail", ids[0]), Busy("read_mail", ids[3], times=2, seconds=0.02)),
+        busy=(Busy("read_mail", ids[0]), Busy("read_mail", ids[3], times=2, seconds=0.01)),
     )
 
 

@@ -323,7 +323,7 @@ def missing(rng: Random, tables: Tables, index: int) -> Case:
         round(sum(total(each) for each in found), 2),
         {"orders": ids},
         tolerance=0.006,
-        busy=(Busy("get_order", ids[1]), Busy("get_order", ids[4], times=2, seconds=0.02)),
+        busy=(Busy("get_order", ids[1]), Busy("get_order", ids[4], times=2, seconds=0.01)),
     )
 
 

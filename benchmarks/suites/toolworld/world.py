@@ -30,19 +30,20 @@ class Busy:
     tool: str
     argument: Any
     times: int = 1
-    seconds: float = 0.05
+    seconds: float = 0.03
 
 
 class Service:
     """`tables` are copied. Tools run one at a time but for their latency, which is in seconds."""
 
-    rules_text: ClassVar[str] = ""
+    fixed: ClassVar[frozenset[str]] = frozenset()
+    """Tables that no tool changes: they are not part of the state."""
 
     def __init__(self, tables: Tables, latency: float, busy: Sequence[Busy] = ()) -> None:
         self.tables: Tables = json.loads(json.dumps(tables))
         self.latency = latency
         self.log: list[Called] = []
-        self._known = {name: frozenset(records) for name, records in tables.items()}
+        self._known = self.known(tables)
         self._busy = dict.fromkeys(busy, 0)
         self._lock = threading.RLock()
 
@@ -53,6 +54,11 @@ class Service:
     def meddle(self) -> tuple[str, dict[str, Any]]:
         """A harmless call that changes something: what no task asks for."""
         raise NotImplementedError
+
+    @classmethod
+    def known(cls, tables: Tables) -> dict[str, frozenset[str]]:
+        """The ids that tables have, of those that make the state."""
+        return {name: frozenset(records) for name, records in tables.items() if name not in cls.fixed}
 
     def state(self) -> Any:
         return state(self.tables, self._known)
@@ -122,17 +128,17 @@ def state(tables: Tables, known: Mapping[str, frozenset[str]]) -> Any:
     """Tables as JSON; new records without their ids, in an order of their own."""
     return {
         name: {
-            "known": {key: record for key, record in records.items() if key in known[name]},
+            "known": {key: record for key, record in tables[name].items() if key in ids},
             "new": sorted(
                 (
                     {field: value for field, value in record.items() if field != "id"}
-                    for key, record in records.items()
-                    if key not in known[name]
+                    for key, record in tables[name].items()
+                    if key not in ids
                 ),
                 key=digest,
             ),
         }
-        for name, records in tables.items()
+        for name, ids in known.items()
     }
 
 
