@@ -76,7 +76,8 @@ def table(megabytes: int) -> Any:
 def box_with(functions: list[Any]) -> Iterator[Sandbox]:
     tools = tools_from(functions)
     setup = Setup(tuple(tools), Approval("never"))
-    runner = ToolRunner(setup, run="bench", emit=lambda event: event, encode=crossing.encode)
+    encoder = crossing.Encoder(lambda file, inside: box.put(file, inside))
+    runner = ToolRunner(setup, run="bench", emit=lambda event: event, encode=encoder)
     runner.begin(1)
     calls: dict[str, HostFunction | WithCall] = {
         crossing.FUNCTION: crossing.function(runner.call),

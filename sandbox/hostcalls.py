@@ -62,10 +62,11 @@ class HostCall:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A JSON value, and buffers of bytes beside it."""
+    """A JSON value, and buffers of bytes beside it. `text` is the value as JSON, where it is known already."""
 
     value: Any
     buffers: Sequence[Buffer] = ()
+    text: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,7 +289,7 @@ class HostCalls:
         """Sends it; whether the call goes on."""
         header: dict[str, Any] = {"op": "return", "call": call.host.number, "ok": True}
         try:
-            outgoing = Outgoing(json.dumps(answer.value).encode(), answer.buffers)
+            outgoing = Outgoing(answer.text or json.dumps(answer.value).encode(), answer.buffers)
         except TooLarge as error:
             self._fail(call, _Failure("TooLarge", f"the result is too large to hand over: {error}"))
             return False

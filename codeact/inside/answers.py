@@ -53,6 +53,8 @@ def _shell() -> Any:
 
 def _kind(value: Any) -> str:
     kind = type(value).__name__
+    if _is_large(value):
+        return f"{kind}: {value.about()}"
     shape = getattr(value, "shape", None)
     if isinstance(shape, tuple) and shape:
         columns = getattr(value, "columns", None)
@@ -102,7 +104,13 @@ def plain(value: Any, depth: int = 0) -> Any:
             return [plain(item, depth + 1) for item in value]
         case set() | frozenset():
             return [plain(item, depth + 1) for item in sorted(value, key=repr)]
-    return _from_library(value, depth)
+    return plain(value.load(), depth) if _is_large(value) else _from_library(value, depth)
+
+
+def _is_large(value: Any) -> bool:
+    """Whether it is a LargeResult; without tools there is none, and no need to import what they need."""
+    found = sys.modules.get(f"{__package__}.large")
+    return found is not None and isinstance(value, found.LargeResult)
 
 
 def _date(value: datetime.datetime | datetime.date | datetime.time) -> str | None:

@@ -10,7 +10,7 @@ import shutil
 
 ROOT = "/workspace"
 ASIDE = ".aside"
-STAYS = {"data", ".codeact", ".packages", ".outputs", ASIDE}
+STAYS = {"data", ".codeact", ".packages", ".outputs", ".results", ASIDE}
 
 
 def keep(root: str = ROOT) -> bool:

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 from sandbox_guest import host
 
 from . import mapping, values
+from .large import LargeResult, opened
 from .records import Record, made
 from .toolerrors import ArgumentError, ToolError, error_class
 
@@ -51,7 +52,11 @@ def stream(path: str, /, **arguments: Any) -> Iterator[Any]:
 
 def _request(path: str, arguments: dict[str, Any]) -> tuple[dict[str, Any], list[values.Buffer]]:
     defaults = _defaults(path)
-    given = {name: value for name, value in arguments.items() if value is not defaults.get(name, ...)}
+    given = {
+        name: value.load() if isinstance(value, LargeResult) else value
+        for name, value in arguments.items()
+        if value is not defaults.get(name, ...)
+    }
     try:
         encoded, buffers = values.encode_arguments(given)
     except values.CannotCross as error:
@@ -75,14 +80,32 @@ def _defaults(path: str) -> dict[str, Any]:
 
 def _result(path: str, reply: Any, buffers: list[values.Buffer]) -> Any:
     module = _module(path)
+    decode = functools.partial(values.decode, record=functools.partial(_record, module), path=_file)
     try:
-        value = values.decode(reply, buffers, record=functools.partial(_record, module), path=_file)
+        value = decode(reply, buffers, other=lambda made: _large(path, module, made, decode))
     except values.BadValue as error:
         raise ToolError(f"{path}(): its result cannot be read here: {error}") from None
     if type(value) not in (dict, list) or module is None:
         return value
+    return shaped(value, _returned(_annotation(module, path)), module)
+
+
+def _annotation(module: ModuleType, path: str) -> str:
     function = getattr(module, path.rpartition(".")[2], None)
-    return shaped(value, _returned(getattr(function, "__annotations__", {}).get("return", "")), module)
+    return str(getattr(function, "__annotations__", {}).get("return", ""))
+
+
+def _large(
+    path: str, module: ModuleType | None, made: dict[str, Any], decode: Callable[[Any], Any]
+) -> LargeResult:
+    hint = _returned(_annotation(module, path)) if module is not None else None
+    if made.get("kind") == "list":
+        hint = hint.slice if isinstance(hint, ast.Subscript) else None
+    result = opened(made, decode, lambda value: shaped(value, hint, module) if module is not None else value)
+    print(
+        f"{path}() returned a LargeResult, which is read when it is used: {result.about()}", file=sys.stderr
+    )
+    return result
 
 
 def _module(path: str) -> ModuleType | None:
@@ -102,6 +125,8 @@ def _file(path: str) -> Any:
 def _error(path: str, error: host.HostCallError) -> ToolError:
     found = getattr(_module(path), error.kind, None)
     kind = found if isinstance(found, type) and issubclass(found, ToolError) else error_class(error.kind)
+    if error.kind == "TooLarge":
+        return kind(f"{path}(): {error}; write it to a file and pass its Path")
     return kind(str(error))
 
 

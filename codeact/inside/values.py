@@ -56,6 +56,11 @@ def encode(
     return encoder.value(value, None, 0), encoder.buffers
 
 
+def encode_whole(value: Any, name: str, path: Callable[[PurePath], str]) -> Any:
+    """As `encode`, all of it as JSON, however long. Raises CannotCross for tables and arrays too."""
+    return _Encoder(name, path, whole=True).value(value, None, 0)
+
+
 def encode_arguments(arguments: Mapping[str, Any]) -> tuple[dict[str, Any], list[Buffer]]:
     """Arguments by name, each as JSON that may refer to the buffers. Raises CannotCross, which names the argument."""
     encoder = _Encoder("", _in_workspace)
@@ -68,23 +73,27 @@ def decode(
     *,
     record: Callable[[str, dict[str, Any]], Any] = lambda name, fields: fields,
     path: Callable[[str], Any] = PurePosixPath,
+    other: Callable[[dict[str, Any]], Any] | None = None,
 ) -> Any:
     """What `encode` was given, from JSON and buffers of any origin. `record` makes objects with named fields, of their
-    class's name and their fields; `path` makes paths, of the path in the workspace. Raises BadValue."""
+    class's name and their fields; `path` makes paths, of the path in the workspace; `other` what is of a type that only
+    the reader knows. Raises BadValue."""
     try:
-        return _Decoder(buffers, record, path).value(made, 0)
+        return _Decoder(buffers, record, path, other).value(made, 0)
     except tables.BadTable as error:
         raise BadValue(str(error)) from error
 
 
 class _Encoder:
-    def __init__(self, name: str, path: Callable[[PurePath], str]) -> None:
-        self._name, self._path = name, path
+    def __init__(self, name: str, path: Callable[[PurePath], str], *, whole: bool = False) -> None:
+        self._name, self._path, self._whole = name, path, whole
+        self._max_text: float = math.inf if whole else MAX_TEXT
+        self._max_inline: float = math.inf if whole else MAX_INLINE
         self.buffers: list[Buffer] = []
 
     def value(self, value: Any, where: _Where, depth: int) -> Any:
         kind = type(value)
-        if kind is str and len(value) > MAX_TEXT:
+        if kind is str and len(value) > self._max_text:
             return {TAG: "text", "buffer": self._buffer(value.encode("utf-8", "surrogatepass"))}
         if kind in _TEXTS:
             return value
@@ -105,9 +114,12 @@ class _Encoder:
     def _items(self, items: Iterable[Any], where: _Where, depth: int) -> list[Any]:
         listed = items if isinstance(items, list) else list(items)
         kinds = set(map(type, listed))
-        if kinds <= _TEXTS and (str not in kinds or all(map(_is_short, listed))):
+        if kinds <= _TEXTS and (str not in kinds or all(map(self._is_short, listed))):
             return listed
         return [self.value(item, (where, index), depth + 1) for index, item in enumerate(listed)]
+
+    def _is_short(self, value: Any) -> bool:
+        return type(value) is not str or len(value) <= self._max_text
 
     def _mapping(self, mapping: Mapping[Any, Any], where: _Where, depth: int) -> Any:
         if all(type(key) is str for key in mapping) and TAG not in mapping:
@@ -151,7 +163,7 @@ class _Encoder:
     def _bytes(self, value: Buffer) -> Any:
         view = memoryview(value)
         data = value if view.c_contiguous else view.tobytes()
-        if view.nbytes <= MAX_INLINE:
+        if view.nbytes <= self._max_inline:
             return _tagged("bytes", base64.b64encode(data).decode())
         return {TAG: "bytes", "buffer": self._buffer(data)}
 
@@ -180,6 +192,8 @@ class _Encoder:
         if found is not None:
             if isinstance(found, tables.Plain):
                 return self.value(found.value, where, depth + 1)
+            if self._whole:
+                raise self._refused(where, "is a table in a value that is too large", "it by itself")
             return {TAG: found.tag, **found.fields, "buffer": self._buffer(found.data)}
         reason, instead = _hint(value)
         raise self._refused(where, reason, instead)
@@ -193,10 +207,6 @@ class _Encoder:
         name = self._name or (str(steps.pop(0)) if steps else "the value")
         shown = "".join(f"[{_step(step)}]" for step in steps[:8]) + ("[...]" if len(steps) > 8 else "")
         return CannotCross(f"{name}{shown} {reason}; pass {instead} instead")
-
-
-def _is_short(value: Any) -> bool:
-    return type(value) is not str or len(value) <= MAX_TEXT
 
 
 def _step(step: Any) -> str:
@@ -276,8 +286,9 @@ class _Decoder:
         buffers: Sequence[Buffer],
         record: Callable[[str, dict[str, Any]], Any],
         path: Callable[[str], Any],
+        other: Callable[[dict[str, Any]], Any] | None,
     ) -> None:
-        self._buffers, self._record, self._path = buffers, record, path
+        self._buffers, self._record, self._path, self._other = buffers, record, path, other
 
     def value(self, made: Any, depth: int) -> Any:
         kind = type(made)
@@ -333,6 +344,8 @@ class _Decoder:
                 return _SIMPLE[name](made)
             case str() as name if name in tables.TAGS:
                 return tables.decode(name, made, memoryview(self._buffer(made)))
+        if self._other is not None:
+            return self._other(made)
         raise BadValue(f"there is no type {str(made[TAG])[:40]!r}")
 
     def _object(self, made: dict[str, Any], fields: Any, depth: int) -> Any:

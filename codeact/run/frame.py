@@ -66,7 +66,7 @@ class Run:
             recorded=recorded,
             first_call=1 + sum(isinstance(e, events.ToolCalled) for e in (standing.log if standing else ())),
             context=user,
-            encode=crossing.encode,
+            encode=crossing.Encoder(lambda file, inside: self._box.put(file, inside)),
             left=self._meter.left,
         )
         self._meter.waited = lambda: self._tools.waited

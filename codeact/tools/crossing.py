@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import contextlib
+import json
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path, PurePath
@@ -12,8 +13,11 @@ from typing import Any
 
 from codeact.errors import ToolError
 from codeact.inside import values
+from codeact.tools import large
 from codeact.tools.execution import Waiting
+from codeact.tools.large import Store
 from sandbox.errors import HostCallRefused, SandboxError
+from sandbox.guest.payloads import Outgoing, TooLarge
 from sandbox.hostcalls import Answer, HostCall, WithCall
 
 FUNCTION = "tool"
@@ -26,17 +30,31 @@ MAX_FILES = 16
 Fetch = Callable[[str, Path], object]
 """Copies a file of the workspace to a path of the host. Raises SandboxError."""
 Call = Callable[[str, Mapping[str, Any], Waiting], Any]
-"""Answers a call of a tool by its path and arguments: with what `encode` made, or an iterator of such. The third is
-cancelled when the code waits for it no more."""
+"""Answers a call of a tool by its path and arguments: with what an Encoder made, or an iterator of such. The third
+is cancelled when the code waits for it no more."""
 
 
-def encode(value: Any) -> Any:
-    """A result as what crosses: a JSON value, or an Answer where there are buffers. Raises ToolError for what cannot."""
-    try:
-        made, buffers = values.encode(value, "the result of the tool", path=_named)
-    except values.CannotCross as error:
-        raise ToolError(str(error)) from None
-    return Answer(made, buffers) if buffers else made
+class Encoder:
+    """Results as what crosses. What is too large for that lands as a file in the workspace, to which `store` copies it."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def __call__(self, value: Any, name: str) -> Answer:
+        """`name` is one that no other result has. Raises ToolError for what cannot cross."""
+        if large.is_long(value):
+            return Answer(large.stored(value, name, self._store, _named))
+        try:
+            made, buffers = values.encode(value, "the result of the tool", path=_named)
+        except values.CannotCross as error:
+            raise ToolError(str(error)) from None
+        text = json.dumps(made).encode()
+        try:
+            Outgoing(text, buffers)
+        except TooLarge:
+            del made, buffers, text
+            return Answer(large.stored(value, name, self._store, _named))
+        return Answer(made, buffers, text)
 
 
 def _named(path: PurePath) -> str:
@@ -124,9 +142,11 @@ def _read(asked: HostCall, file: _Files) -> tuple[str, dict[str, Any]]:
 
 
 def recorded(result: Any) -> Any:
-    """What `encode` made as a JSON value for a record; buffers that are too large for one are told by their size."""
+    """What an Encoder made as a JSON value for a record; buffers that are too large for one are told by their size."""
     if not isinstance(result, Answer):
         return result
+    if not result.buffers:
+        return result.value
     size = sum(memoryview(buffer).nbytes for buffer in result.buffers)
     if size > MAX_RECORDED:
         return {values.TAG: "unrecorded", "v": f"{size:,} bytes"}
@@ -135,7 +155,7 @@ def recorded(result: Any) -> Any:
 
 
 def answer_of(made: Any) -> Answer:
-    """What crosses, from what `encode` made or a record kept."""
+    """What crosses, from what an Encoder made or a record kept."""
     match made:
         case Answer():
             return made

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from codeact.errors import ToolError
-from codeact.inside import values
+from codeact.inside import large, values
 from codeact.tools.arguments import Wrong
 from codeact.tools.crossing import answer_of
 from codeact.tools.plain import plain
@@ -34,10 +34,18 @@ def _value(encoded: Any) -> Any:
     """An encoded result as JSON; what JSON has not, by what it is."""
     try:
         answer = answer_of(encoded)
-        found = values.decode(answer.value, answer.buffers)
+        found = values.decode(answer.value, answer.buffers, other=_in_a_file)
     except (ToolError, values.BadValue) as error:
         return f"({error})"
     return _plain(found)
+
+
+def _in_a_file(made: Mapping[str, Any]) -> str:
+    """A result that was too large for one call."""
+    if made.get(values.TAG) != large.TAG:
+        raise values.BadValue("a result is of no type that is known")
+    place = values.WORKSPACE / str(made.get("path"))
+    return f"({made.get('what')} of {made.get('bytes', 0):,} bytes in {place}, which begins: {made.get('preview')})"
 
 
 def _plain(value: Any) -> Any:

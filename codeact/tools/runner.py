@@ -62,7 +62,8 @@ class Setup:
 
 class ToolRunner:
     """Answers calls, from any number of threads at once. `emit` records an event before it returns; `left` gives the
-    seconds that the run still has; `encode` makes of a result what crosses, and raises ToolError for what cannot."""
+    seconds that the run still has; `encode` makes of a result, and a name for it that no other has, what crosses; it
+    raises ToolError for what cannot."""
 
     def __init__(
         self,
@@ -72,7 +73,7 @@ class ToolRunner:
         emit: Callable[[events.Event], object],
         context: RunContext = RunContext(),  # noqa: B008 - frozen
         recorded: RecordedCalls | None = None,
-        encode: Callable[[Any], Any] = lambda value: value,
+        encode: Callable[[Any, str], Any] = lambda value, name: value,
         left: Callable[[], float | None] = lambda: None,
         first_call: int = 1,
     ) -> None:
@@ -248,7 +249,7 @@ class ToolRunner:
             return self._items(call, value)
         if inspect.isgenerator(value):
             value = self._perform(call, lambda: list(value), self._timeout(call))
-        return self._encode(value)
+        return self._encode(value, call.id)
 
     def _attempts(self, call: Call) -> Any:
         tool = call.tool
@@ -302,6 +303,7 @@ class ToolRunner:
     def _items(self, call: Call, stream: Any) -> Iterator[Any]:
         """The items of a stream. Each may take as long as a call."""
         kept: list[Any] = []
+        made = 0
         step = execution.items(stream)
         try:
             while True:
@@ -310,7 +312,8 @@ class ToolRunner:
                 call.seconds += time.monotonic() - began
                 if item is execution.END:
                     break
-                encoded = self._encode(item)
+                made += 1
+                encoded = self._encode(item, f"{call.id}-{made}")
                 if len(kept) < MAX_STREAMED:
                     kept.append(crossing.recorded(encoded))
                 yield encoded

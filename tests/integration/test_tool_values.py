@@ -102,9 +102,8 @@ def size(file: Path) -> str:
 @pytest.fixture(scope="module")
 def box() -> Iterator[Sandbox]:
     tools = tuple(tools_from([give, take, order, total, lines, reserve, describe_frame, size]))
-    runner = ToolRunner(
-        Setup(tools, Approval("never")), run="test", emit=lambda event: event, encode=crossing.encode
-    )
+    encoder = crossing.Encoder(lambda file, inside: made.put(file, inside))
+    runner = ToolRunner(Setup(tools, Approval("never")), run="test", emit=lambda event: event, encode=encoder)
     runner.begin(1)
     functions = {crossing.FUNCTION: crossing.function(runner.call, lambda inside, to: made.get(inside, to))}
     with Sandbox(functions=functions, timeout=60) as made:

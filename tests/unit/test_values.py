@@ -8,6 +8,7 @@ import enum
 import io
 import json
 import math
+import re
 import uuid
 from collections import OrderedDict, namedtuple
 from datetime import UTC, date, datetime, time, timedelta, timezone
@@ -21,8 +22,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codeact.inside import tables, values
+from codeact.inside import large, tables, values
 from codeact.inside.records import Record, made
+from codeact.tools import returned
 
 BERLIN = ZoneInfo("Europe/Berlin")
 KEYS = st.none() | st.booleans() | st.integers() | st.text(max_size=5) | st.dates() | st.tuples(st.integers())
@@ -259,3 +261,27 @@ def test_objects_are_records_where_they_are_asked_for() -> None:
         order.sum  # noqa: B018
     assert same(there_and_back(order), dict(order) | {"items": [dict(order.items[0])]})
     assert isinstance(order, Record)
+
+
+def test_a_large_result_without_its_file_says_why() -> None:
+    made = {
+        "kind": "text",
+        "path": ".results/c1.txt",
+        "bytes": 40_000_000,
+        "count": 40_000_000,
+        "preview": "x",
+    }
+    said = (
+        "was made before the run was cut off, and its result (40,000,000 bytes) was too large for the record"
+    )
+    with pytest.raises(values.BadValue, match=re.escape(said)):
+        large.opened(made, lambda value: value, lambda value: value)
+    with pytest.raises(values.BadValue):
+        values.decode({"$": "large", **made})
+
+
+def test_a_model_that_called_a_tool_itself_is_told_where_a_large_result_lies() -> None:
+    made = {"$": "large", "kind": "text", "what": "str", "path": ".results/c1.txt", "bytes": 40_000_000}
+    said = returned.text({**made, "preview": "first lines"})
+    assert said == "(str of 40,000,000 bytes in /workspace/.results/c1.txt, which begins: first lines)"
+    assert returned.text({"$": "unheard of"}) == "(a result is of no type that is known)"
