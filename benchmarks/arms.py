@@ -9,11 +9,13 @@ from typing import Any, Literal
 
 from benchmarks.suites.base import Task
 from codeact import context, workspace
+from codeact.actions.styles import style
 from codeact.agent import Agent
 from codeact.tools.tool import Tool
 from codeact.types import Model, RunLimits
 from sandbox import Pool
 
+IMAGE = "data"
 Actions = Literal["fenced", "functions"]
 
 
@@ -62,6 +64,9 @@ def agent(
         model,
         limits=limits,
         output_schema=dict(task.schema),
+        actions=arm.actions,
+        parallel_calls=arm.parallel,
+        run_python=arm.python,
         tools=list(tools),
         approve="never",
         pool=pool if arm.runs_code else None,
@@ -81,4 +86,6 @@ def settings(arm: Arm) -> dict[str, Any]:
 
 def prompt(arm: Arm) -> str:
     """The system prompt of an arm, before its tools."""
-    return context.system_text(workspace.described("data"), workspace.network(None), "")
+    acting = style(arm.actions, run_python=arm.python, parallel=arm.parallel)
+    where = context.where_text(workspace.described(IMAGE), workspace.network(None)) if acting.code else ""
+    return context.system_text(acting.how, where, "")

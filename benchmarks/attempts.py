@@ -143,9 +143,14 @@ def measured(log: Sequence[Event], began: float, wall: float, *, boxed: bool) ->
         "tool_s": round(tool, 4),
         "sandbox_s": round(sandbox, 4),
         "overhead_s": round(wall - llm - tool - sandbox, 4),
-        "observation_chars": sum(len(event.text) for event in log if isinstance(event, events.Observed)),
+        "observation_chars": sum(_sent(event) for event in log if isinstance(event, events.Observed)),
         "errors": dict(Counter(errors(log))),
     }
+
+
+def _sent(event: events.Observed) -> int:
+    """Characters that went back to the model: the results of its calls, where it made some."""
+    return sum(len(result.text) for result in event.results) if event.results else len(event.text)
 
 
 def _last_step(log: Sequence[Event]) -> float:

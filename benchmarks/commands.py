@@ -8,6 +8,7 @@ import io
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,12 +26,14 @@ from benchmarks.runner import Performer, Performing, Progress
 from benchmarks.scoring import rescored
 from benchmarks.store import Store, write
 from benchmarks.suites import FOREIGN, OWN, Split, suite
-from benchmarks.suites.base import Task, World
+from benchmarks.suites.base import Task
 from codeact.errors import UsageError
 from codeact.models import resolve
+from codeact.tools.tool import Tool
 from codeact.types import Model
 
 DONE, USAGE, INFRA_LEFT, LIMIT, INTERRUPTED = 0, 1, 2, 3, 130
+ORACLE_TURNS, ORACLE_TOKENS = 1_000, 1_000_000_000
 SPLITS: tuple[Split, ...] = ("dev", "test")
 
 
@@ -71,7 +74,7 @@ class Asked:
             repeats=self.repeats,
             seed=self.seed,
             path=self.path,
-            limits=Limits(self.max_turns, self.time_limit, self.token_limit, self.cost_limit_task),
+            limits=self._limits(),
             sampling=Sampling(self.temperature, self.seed),
             max_retries=self.max_retries,
             categories=tuple(_words(self.categories)),
@@ -79,6 +82,13 @@ class Asked:
             limit=self.limit,
             prices=read_prices(self.prices) if self.prices else read_prices(),
         )
+
+    def _limits(self) -> Limits:
+        """Those of the tasks are for models; the reference solution makes one call after the other, as many as it needs."""
+        turns, tokens = self.max_turns, self.token_limit
+        if self.model == ORACLE:
+            turns, tokens = turns or ORACLE_TURNS, tokens or ORACLE_TOKENS
+        return Limits(turns, self.time_limit, tokens, self.cost_limit_task)
 
 
 def _words(text: str) -> list[str]:
@@ -214,8 +224,8 @@ def _perform(
     store: Store,
     spent: float,
 ) -> runner.Outcome:
-    def model_of(job: Job, world: World) -> Model:
-        return model if model is not None else oracle(job.task, job.arm)
+    def model_of(job: Job, tools: Sequence[Tool]) -> AbstractContextManager[Model]:
+        return nullcontext(model) if model is not None else oracle(job.task, job.arm, tools)
 
     with runner.scratch() as folder, runner.warm_pool(plan.arms, asked.jobs) as pool:
         performer: Performer = Performing(plan, model_of, price, pool, folder)

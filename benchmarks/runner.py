@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import shutil
 import tempfile
 import threading
@@ -30,6 +31,8 @@ from codeact.errors import (
 )
 from codeact.events import LimitReached
 from codeact.tools.definitions import schema
+from codeact.tools.prompt import describe
+from codeact.tools.tool import Tool
 from codeact.types import Model, Result
 from sandbox import Pool, SandboxError
 
@@ -76,12 +79,12 @@ class Performer(Protocol):
 
 
 class Performing:
-    """Attempts of the arms of `codeact`. `model_of` is the model for an attempt: one for all, or a script of its own."""
+    """Attempts of the arms of `codeact`. `model_of` is the model for an attempt with its tools: one for all, or a script of its own."""
 
     def __init__(
         self,
         plan: Plan,
-        model_of: Callable[[Job, World], Model],
+        model_of: Callable[[Job, Sequence[Tool]], contextlib.AbstractContextManager[Model]],
         price: Price | None,
         pool: Pool | None,
         scratch: Path,
@@ -99,19 +102,16 @@ class Performing:
         world = task.start()
         before = world.state()
         tools = world.tools()
-        model = Watched(
-            self._model_of(job, world),
-            self._plan.sampling.of(job.repeat),
-            self._price,
-            self._plan.limits.cost,
-        )
         started, began, clock = now(), time.time(), time.monotonic()
-        agent = arms.agent(arm, model, task, tools, self._plan.limits.of(task), self._pool, self._scratch)
-        self._active.add(agent)
-        try:
-            result, failure = _run(agent, task.question, arms.data(arm, task))
-        finally:
-            self._active.discard(agent)
+        with self._model_of(job, tools) as asked:
+            sampling, limits = self._plan.sampling.of(job.repeat), self._plan.limits
+            model = Watched(asked, sampling, self._price, limits.cost)
+            agent = arms.agent(arm, model, task, tools, limits.of(task), self._pool, self._scratch)
+            self._active.add(agent)
+            try:
+                result, failure = _run(agent, task.question, arms.data(arm, task))
+            finally:
+                self._active.discard(agent)
         wall = time.monotonic() - clock
         if isinstance(failure, ModelAuthError | ModelNotFound):
             raise Unusable(str(failure))
@@ -227,13 +227,9 @@ def stop_reason(result: Result, failure: Exception | None, *, cost_cut: bool) ->
     return "refused" if isinstance(failure, ModelRefused) else "infra_error"
 
 
-def definition_tokens(arm: arms.Arm, tools: Sequence[Any]) -> int:
+def definition_tokens(arm: arms.Arm, tools: Sequence[Tool]) -> int:
     """About how many tokens of each request say what the tools are."""
-    from json import dumps
-
-    from codeact.tools.prompt import describe
-
-    text = describe(tools) if arm.actions == "fenced" else "".join(dumps(schema(tool)) for tool in tools)
+    text = describe(tools) if arm.actions == "fenced" else "".join(json.dumps(schema(tool)) for tool in tools)
     return -(-len(text) // CHARACTERS_PER_TOKEN)
 
 
@@ -381,5 +377,5 @@ def warm_pool(names: Sequence[str], workers: int) -> Iterator[Pool | None]:
     if not any(name in arms.ARMS and arms.ARMS[name].runs_code for name in names):
         yield None
         return
-    with Pool("data", size=min(workers, WARM), prepare=warm) as pool:
+    with Pool(arms.IMAGE, size=min(workers, WARM), prepare=warm) as pool:
         yield pool
