@@ -87,12 +87,14 @@ class OutputDelta(Event):
 
 @dataclass(frozen=True, slots=True)
 class CallResult:
-    """What a call of a function came to, as the model is told. `id` and `name` are the call's."""
+    """What a call of a function came to, as the model is told. `id` and `name` are the call's. `made` is False where it was
+    answered without being made."""
 
     id: str
     name: str
     text: str
     ok: bool = True
+    made: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

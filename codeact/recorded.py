@@ -75,7 +75,10 @@ class RecordedCalls:
         """The calls that come next are of this cell, or of the n-th turn itself where it is -n. `ended`: its end is recorded, so that it has no call to make that
         is not recorded too; else it was cut off, and goes on with calls of its own."""
         with self._lock:
-            self._cell, self._ended = self._cells.pop(cell, _Cell()), ended
+            known = self._cells.pop(cell, _Cell(overlapping=cell < 0))
+            if cell < 0:  # a turn makes its calls in groups, with code between them
+                self._cells[cell] = known
+            self._cell, self._ended = known, ended
 
     def live(self) -> None:
         """The calls that come next are of a cell that is executed for the first time."""

@@ -45,8 +45,8 @@ class _Turn:
     output: str = ""
     """The observation of the last cell."""
 
-    def put(self, call: Call, said: str, *, ok: bool) -> None:
-        self.results[call.id] = CallResult(call.id, call.name, said, ok)
+    def put(self, call: Call, said: str, *, ok: bool = False, made: bool = False) -> None:
+        self.results[call.id] = CallResult(call.id, call.name, said, ok, made)
 
 
 class Calls:
@@ -93,7 +93,7 @@ class Calls:
             follow_up = self._style.said["interrupted"]
         notes = "".join(f"({note})\n" for note in reading.notes)
         last = results[-1]
-        said = CallResult(last.id, last.name, f"{last.text}\n\n{notes}{follow_up}", last.ok)
+        said = CallResult(last.id, last.name, f"{last.text}\n\n{notes}{follow_up}", last.ok, last.made)
         yield self._observe(at, (*results[:-1], said))
         self._repeats.check()
         self._meter.check(turn)
@@ -111,7 +111,7 @@ class Calls:
         for number, call in enumerate(calls):
             written = _written([call])
             if call.problem is not None:
-                at.put(call, error_text("ArgumentError", call.problem), ok=False)
+                at.put(call, error_text("ArgumentError", call.problem))
             elif self._unknown(call):
                 known = ", ".join(self._style.definitions)
                 at.put(
@@ -120,7 +120,7 @@ class Calls:
                     ok=False,
                 )
             elif self._style.one_call and number:
-                at.put(call, said["one_call"], ok=False)
+                at.put(call, said["one_call"])
             elif written in seen:
                 at.put(call, said["same_call"], ok=True)
             seen.add(written)
@@ -178,27 +178,27 @@ class Calls:
 
     def _run_code(self, call: Call, at: _Turn) -> Iterator[events.Event]:
         if at.done and (at.done[-1].status != "ok" or self._answering.given):
-            at.put(call, self._style.said["not_run_behind"], ok=False)
+            at.put(call, self._style.said["not_run_behind"])
             return
         at.output, pictures = yield from self._cells.run(at.number, str(call.arguments["code"]), at.done)
         at.pictures += pictures
-        at.put(call, f"Output:\n{at.output}", ok=at.done[-1].status == "ok")
+        at.put(call, f"Output:\n{at.output}", ok=at.done[-1].status == "ok", made=True)
 
     def _answer(self, call: Call, at: _Turn) -> Iterator[events.Event]:
         """Takes an answer, unless it is a guess: written before what other calls found was seen."""
         said = self._style.said
         if self._answering.given:
-            at.put(call, said["not_made"], ok=False)
+            at.put(call, said["not_made"])
             return
         if self._is_guess(at):
-            at.put(call, error_text("CallRefused", said["not_taken"]), ok=False)
+            at.put(call, error_text("CallRefused", said["not_taken"]))
             return
         try:
             self._answering.take_written(call.arguments)
         except HostCallRefused as error:
-            at.put(call, error_text(error.name, str(error)), ok=False)
+            at.put(call, error_text(error.name, str(error)), made=True)
         else:
-            at.put(call, "The answer was taken.", ok=True)
+            at.put(call, "The answer was taken.", ok=True, made=True)
         yield from self._answering.told()
 
     def _is_guess(self, at: _Turn) -> bool:

@@ -269,10 +269,10 @@ class View:
             self._screen.write(shown, style)
 
     def _observed(self, event: events.Observed) -> None:
-        if event.cell is None:
+        if event.cell is None and not event.results:
             self.say(event.text)
             return
-        if not self._turn.drawn:
+        if event.cell is not None and not self._turn.drawn:
             for output in event.cell.outputs:
                 self._output(output)
         self._screen.end()
@@ -280,9 +280,13 @@ class View:
             self._screen.line(rest, "dim")
         for line in self._tally.rest():
             self._screen.line(line, "cyan")
-        self._turn.code_seconds += event.cell.seconds
-        if ending := _ending(event.cell):
-            self.say(ending)
+        for result in event.results:
+            if not result.made:
+                self.say(f"{result.name} was not called: {result.text}")
+        if event.cell is not None:
+            self._turn.code_seconds += event.cell.seconds
+            if ending := _ending(event.cell):
+                self.say(ending)
         for name in event.images:
             self._screen.line(f"picture: {clean(name)}", "cyan")
 

@@ -12,6 +12,7 @@ import json
 import os
 from collections.abc import Iterator
 from importlib import resources
+from keyword import iskeyword
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from codeact.views import story as stories
-from codeact.views.story import Cell, Story, Turn
+from codeact.views.story import Cell, Story, ToolCall, Turn
 from codeact.workspace import IMPORTED
 from sandbox.text import clean
 from sandbox.types import CellError, CellResult, Dropped, Notice, Output, Rich, Rung, Stream
@@ -62,8 +63,7 @@ def _setup(story: Story, beside: Path) -> str:
     calls = [
         {"tool": call.tool, "arguments": call.arguments, "ok": call.ok, "value": call.value, "error": call.error}
         for turn in story.turns
-        for cell in turn.cells
-        for call in cell.calls
+        for call in (*turn.calls, *(call for cell in turn.cells for call in cell.calls))
         if call.ok is not None and call.file is None
     ]  # fmt: skip
     text = resources.files("codeact.views").joinpath("assets", "stand_in.py").read_text(encoding="utf-8")
@@ -95,8 +95,31 @@ def _turn(turn: Turn, folder: Path) -> Iterator[Node]:
     said = [clean(turn.thoughts).strip(), *(f"> {_line(remark)}" for remark in turn.remarks)]
     if text := "\n\n".join(part for part in said if part):
         yield new_markdown_cell(text)
+    for call in turn.calls:
+        yield _call(call)
     for cell in turn.cells:
         yield from _cell(cell, folder)
+
+
+def _call(call: ToolCall) -> Node:
+    """A call that the model made itself, as code that makes it."""
+    arguments = ", ".join(f"{name}={_literal(value)}" for name, value in call.arguments.items())
+    if not all(name.isidentifier() and not iskeyword(name) for name in call.arguments):
+        arguments = f"**{_literal(call.arguments)}"
+    namespace, _, name = call.tool.rpartition(".")
+    module = f"tools.{namespace}" if namespace else "tools"
+    source = clean(f"from {module} import {name}\n\n{name}({arguments})")
+    if call.ok is None or call.file is not None:
+        return new_markdown_cell(f"What came of this call is not here:\n\n~~~python\n{source}\n~~~")
+    if call.ok:
+        shown = new_output("execute_result", data={"text/plain": clean(_literal(call.value))})
+        return new_code_cell(source, outputs=[shown])
+    failed = new_output(
+        "error", ename="RuntimeError", evalue=clean(call.error), traceback=[clean(call.error)]
+    )
+    made = new_code_cell(source, outputs=[failed])
+    made.metadata["tags"] = ["raises-exception"]
+    return made
 
 
 def _cell(cell: Cell, folder: Path) -> Iterator[Node]:

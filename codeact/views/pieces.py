@@ -6,7 +6,18 @@ import re
 
 HEAD_LINES, HEAD_CHARACTERS = 40, 4000
 TAIL_LINES, TAIL_CHARACTERS = 10, 1000
-_FENCES = ("```", "~~~", "<code", "<execute", "<python", "<tool_code", "<py>", "<|python_tag|>")
+_FENCES = (
+    "```",
+    "~~~",
+    "<code",
+    "<execute",
+    "<python",
+    "<tool_code",
+    "<py>",
+    "<|python_tag|>",
+    "<tool_call>",
+    "<function=",
+)
 
 
 class Prose:

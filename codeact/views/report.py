@@ -124,6 +124,7 @@ def _turn(turn: Turn, folder: Path) -> dict[str, Any]:
         "facts": f"{turn.model_seconds:.1f} s model · {turn.code_seconds:.1f} s code · {about}{turn.usage.total_tokens:,} tokens",
         "thoughts": Markup(_markdown().render(clean(turn.thoughts))),  # noqa: S704 - it escapes, without HTML
         "cells": [_cell(cell, folder) for cell in turn.cells],
+        "calls": [_call(call) for call in turn.calls],
         "remarks": turn.remarks,
     }
 

@@ -44,6 +44,8 @@ class Turn:
     number: int
     thoughts: str = ""
     cells: list[Cell] = field(default_factory=list)
+    calls: list[ToolCall] = field(default_factory=list)
+    """Those that the model made itself, and no code."""
     remarks: list[str] = field(default_factory=list)
     usage: Usage = field(default_factory=Usage)
     model_seconds: float = 0.0
@@ -94,16 +96,23 @@ def tell(log: Iterable[events.Event]) -> Story:
                 turn.model_seconds += event.seconds
             case events.CodeStarted():
                 turn.cells.append(Cell(event.source))
-            case events.Observed(cell=None):
+            case events.Observed(cell=None, results=()):
                 turn.remarks.append(event.text)
             case events.Observed():
+                turn.remarks += [
+                    f"{each.name} was not called: {each.text}" for each in event.results if not each.made
+                ]
+                if event.cell is None:
+                    continue
                 cell = turn.cells[-1] if turn.cells else Cell("")
                 cell.result, cell.images = event.cell, event.images
                 for before, result in zip(turn.cells[: len(event.earlier)], event.earlier, strict=False):
                     before.result = result
             case events.ToolCalled():
                 call = calls[event.call] = ToolCall(event.tool, event.arguments)
-                if turn.cells:
+                if not event.cell:
+                    turn.calls.append(call)
+                elif turn.cells:
                     turn.cells[-1].calls.append(call)
             case events.ToolReturned():
                 _end_call(calls.get(event.call), event)
