@@ -93,7 +93,7 @@ def keep_all(
             case events.RunResumed() if event.text:
                 (held if open_ else messages).append(Message("user", event.text))
     close({})
-    return list(_merged(messages))
+    return list(merged(messages))
 
 
 def _reply(event: events.Replied) -> Message:
@@ -104,7 +104,7 @@ def _reply(event: events.Replied) -> Message:
     return Message("assistant", said.strip() or EMPTY_REPLY)
 
 
-def _merged(messages: Iterable[Message]) -> Iterator[Message]:
+def merged(messages: Iterable[Message]) -> Iterator[Message]:
     """Turns of the user that follow one another as one, since there are models that take no other form."""
     last: Message | None = None
     for message in messages:

@@ -3,10 +3,18 @@
     with Gateway(says("hello")) as gateway:
         OpenAIModel("any", base_url=gateway.url)
 
-Answers are played in order, whoever asks; `gateway.requests` holds what was asked. As a command it serves a script:
-`python -m tests.gateway --port 8000 --script FILE.jsonl`, where a line is `{"content": "..."}` as for the scripted model
-(with `tool_calls`, `finish_reason`, `usage`, `reasoning`), `{"sse": "FILE"}`, or `{"status": 429, "message": "...",
-"headers": {...}}`.
+Answers are played in order, whoever asks; `gateway.requests` holds what was asked. It is as strict as the strictest endpoint:
+a request with fields that the format has not, or with calls and results that do not belong together, gets a 400 and uses
+up no answer. As a command it serves a script: `python -m tests.gateway --port 8000 --script FILE.jsonl`, where a line is
+
+    {"content": "..."}                                as for the scripted model, with `tool_calls`, `finish_reason`, `usage`, `reasoning`
+    {"sse": "FILE"}                                   a stream as it was recorded
+    {"status": 429, "message": "...", "headers": {}}  an error
+    {"page": true}                                    a web page in place of an answer
+    {"raw": "...", "type": "text/plain"}              these bytes, of this content type
+
+each with `"wait": SECONDS` before the first byte, `"cut": true` (the connection drops at the end of what came), or
+`"stall": "before"|"after"` where wanted.
 """
 
 from __future__ import annotations
@@ -15,6 +23,7 @@ import argparse
 import json
 import re
 import threading
+import time
 from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -31,7 +40,7 @@ class Answer:
     """What the gateway sends for one request.
 
     `cut` drops the connection in the middle of the transfer, after `pieces`. `stall` falls silent, before the first byte
-    or after the pieces, until the client leaves.
+    or after the pieces, until the client leaves. `wait` are seconds before the first byte.
     """
 
     pieces: Sequence[bytes] = ()
@@ -39,6 +48,7 @@ class Answer:
     headers: Mapping[str, str] = field(default_factory=lambda: {"Content-Type": "text/event-stream"})
     cut: bool = False
     stall: Literal["no", "before", "after"] = "no"
+    wait: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -57,13 +67,15 @@ def says(
     usage: Mapping[str, Any] | None = COUNTED,
     reasoning: str = "",
     tool_calls: Sequence[Mapping[str, Any]] = (),
+    split: int = 0,
     **changes: Any,
 ) -> Answer:
-    """A streamed reply, word by word. `finish=None` ends without saying how, nor `[DONE]`; `usage=None` does not count."""
+    """A streamed reply, word by word. `finish=None` ends without saying how, nor `[DONE]`; `usage=None` does not count.
+    Calls come whole, or with `split` their arguments in pieces of so many characters, those of all calls in turn."""
     deltas: list[dict[str, Any]] = [{"role": "assistant", "content": None}]
     deltas += [{"reasoning_content": word} for word in _words(reasoning)]
     deltas += [{"content": word} for word in _words(content or "")]
-    deltas += [{"tool_calls": [{"index": number, **call}]} for number, call in enumerate(tool_calls)]
+    deltas += [{"tool_calls": [piece]} for piece in _call_pieces(tool_calls, split)]
     chunks: list[dict[str, Any]] = [
         {"choices": [{"index": 0, "delta": d, "finish_reason": None}]} for d in deltas
     ]
@@ -106,15 +118,36 @@ def page(status: int = 200) -> Answer:
     )
 
 
+def _call_pieces(calls: Sequence[Mapping[str, Any]], split: int) -> Iterator[dict[str, Any]]:
+    if not split:
+        yield from ({"index": number, **call} for number, call in enumerate(calls))
+        return
+    rests = []
+    for number, call in enumerate(calls):
+        yield {"index": number, **call, "function": {**call["function"], "arguments": ""}}
+        rests.append(call["function"]["arguments"])
+    for at in range(0, max(map(len, rests)), split):
+        for number, text in enumerate(rests):
+            if at < len(text):
+                yield {"index": number, "function": {"arguments": text[at : at + split]}}
+
+
 class Gateway:
     """Serves `answers` on a free loopback port while its `with` block lasts, and then refuses with 400.
 
-    `refuses` are parameters that it answers 400 to, without using up an answer. `client_left` is set when a client
-    closes the connection of an answer that stalls.
+    `refuses` are parameters that it answers 400 to, without using up an answer. `models` are those that it lists (None: it
+    lists none, with a 404). `client_left` is set when a client closes the connection of an answer that stalls.
     """
 
-    def __init__(self, *answers: Answer, port: int = 0, refuses: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        *answers: Answer,
+        port: int = 0,
+        refuses: Collection[str] = (),
+        models: Sequence[str] | None = None,
+    ) -> None:
         self.requests: list[Asked] = []
+        self.models = models
         self.refuses = refuses
         self.client_left = threading.Event()
         self._answers = deque(answers)
@@ -136,6 +169,8 @@ class Gateway:
                 if name in asked.body:
                     said = f"Unsupported parameter: '{name}' is not supported with this model."
                     return fails(400, said, code="unsupported_parameter", param=name)
+            if wrong := malformed(asked.body):
+                return fails(400, wrong, type="invalid_request_error")
             return self._answers.popleft() if self._answers else fails(400, "the gateway has no answer left")
 
     def serve_forever(self) -> None:
@@ -173,6 +208,13 @@ class _Handler(BaseHTTPRequestHandler):
         except ConnectionError:
             pass  # the client left between two requests
 
+    def do_GET(self) -> None:
+        models = self.server.gateway.models
+        if self.path != "/v1/models" or models is None:
+            self._send(fails(404, "Not Found"))
+            return
+        self._send(plain({"object": "list", "data": [{"id": name, "object": "model"} for name in models]}))
+
     def do_POST(self) -> None:
         content = self.rfile.read(int(self.headers["Content-Length"]))
         headers = {name.lower(): value for name, value in self.headers.items()}
@@ -187,6 +229,7 @@ class _Handler(BaseHTTPRequestHandler):
         if answer.stall == "before":
             self._until_client_leaves()
             return
+        time.sleep(answer.wait)
         self.send_response(answer.status)
         for name, value in {**answer.headers, "Transfer-Encoding": "chunked"}.items():
             self.send_header(name, value)
@@ -218,6 +261,15 @@ def from_script(path: Path) -> Iterator[Answer]:
 
 
 def _scripted(line: dict[str, Any], folder: Path) -> Answer:
+    faults = {name: line[name] for name in ("wait", "cut", "stall") if name in line}
+    return replace(_said(line, folder), **faults)
+
+
+def _said(line: dict[str, Any], folder: Path) -> Answer:
+    if "page" in line:
+        return page()
+    if "raw" in line:
+        return Answer([line["raw"].encode()], headers={"Content-Type": line.get("type", "text/event-stream")})
     if "sse" in line:
         return recorded(folder / line["sse"])
     if "status" in line:
@@ -230,6 +282,57 @@ def _scripted(line: dict[str, Any], folder: Path) -> Answer:
         reasoning=line.get("reasoning", ""),
         tool_calls=calls,
     )
+
+
+# -- what a strict endpoint takes --------------------------------------------------------------------------------
+
+_FIELDS: Mapping[str, set[str]] = {
+    "system": {"role", "content"},
+    "user": {"role", "content"},
+    "assistant": {"role", "content", "tool_calls"},
+    "tool": {"role", "content", "tool_call_id"},
+}
+_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+
+
+def malformed(body: Mapping[str, Any]) -> str | None:
+    """What is wrong with a request for chat completions; None where it is well formed."""
+    open_: list[str] = []
+    names = [each["function"]["name"] for each in body.get("tools", ())]
+    if len(set(names)) != len(names) or not all(map(_NAME.fullmatch, names)):
+        return f"Invalid 'tools': {names}"
+    for number, message in enumerate(body.get("messages", ())):
+        where, role = f"Invalid 'messages[{number}]'", message.get("role")
+        if role not in _FIELDS or set(message) - _FIELDS[role]:
+            return f"{where}: role {role!r} with {sorted(message)}"
+        if role == "tool":
+            if message["tool_call_id"] not in open_ or not isinstance(message["content"], str):
+                return f"{where}: {message['tool_call_id']!r} is the id of no call before it"
+            open_.remove(message["tool_call_id"])
+            continue
+        if open_:
+            return f"{where}: the calls {open_} before it have no result"
+        if message["content"] is None and not message.get("tool_calls"):
+            return f"{where}: content is null"
+        open_ = [call["id"] for call in message.get("tool_calls", ())]
+        if len(set(open_)) != len(open_) or ("tool_calls" in message and not open_):
+            return f"{where}: the calls have the ids {open_}"
+        for call in message.get("tool_calls", ()):
+            if wrong := _malformed_call(call):
+                return f"{where}: {wrong}"
+    return f"the calls {open_} have no result" if open_ else None
+
+
+def _malformed_call(call: Mapping[str, Any]) -> str | None:
+    function = call.get("function", {})
+    if set(call) != {"id", "type", "function"} or set(function) != {"name", "arguments"}:
+        return f"a call of the fields {sorted(call)}, {sorted(function)}"
+    if not call["id"] or not _NAME.fullmatch(function["name"]):
+        return f"a call of {function['name']!r} with the id {call['id']!r}"
+    try:
+        return None if isinstance(json.loads(function["arguments"]), dict) else "arguments that are no object"
+    except (TypeError, ValueError):
+        return f"arguments that are not JSON: {function['arguments']!r}"
 
 
 def _words(text: str) -> list[str]:

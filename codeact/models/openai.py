@@ -14,6 +14,7 @@ import openai
 from codeact.errors import ModelAuthError, ModelBadReply, ModelError, UsageError
 from codeact.models import faults, sse, wire
 from codeact.models.retry import Transient
+from codeact.models.words import in_words
 from codeact.types import Delta, Reply, Request
 
 OPENAI = "https://api.openai.com/v1"
@@ -26,10 +27,23 @@ _SEEING = re.compile(
     r"gpt-4o|gpt-4\.1|gpt-4-turbo|gpt-[5-9]|\bo[13](?!-mini)\b|\bo4|gemini|claude|llava|pixtral|gemma-?[3-9]|[-_.]vl\b|vision|\d+vl\b",
     re.IGNORECASE,
 )
-_OPTIONAL = ("stream_options", "max_tokens", "max_completion_tokens", "temperature", "seed", "stop")
+_OPTIONAL = (
+    "stream_options",
+    "max_tokens",
+    "max_completion_tokens",
+    "temperature",
+    "seed",
+    "stop",
+    "parallel_tool_calls",
+)
 _UNSUPPORTED = re.compile(
     r"unsupported|not supported|not support|unrecogni[sz]ed|unknown|unexpected|not permitted|not allowed|extra inputs"
     r"|invalid (?:parameter|argument|field)|must be",
+    re.IGNORECASE,
+)
+_NO_FUNCTIONS = re.compile(
+    r"\btools?\b[^.]{0,60}(?:not supported|not support|unsupported|requires|unrecogni[sz]ed|not permitted)"
+    r"|(?:not support|unsupported|requires)[^.]{0,60}(?:\btools?\b|function.call)|support tool use|enable-auto-tool-choice",
     re.IGNORECASE,
 )
 _LOOKED_AT = 64
@@ -56,7 +70,7 @@ class OpenAIModel:
     `base_url` is the address up to `/v1`; without a key an endpoint other than OpenAI's is asked without one. `sees`
     defaults to what the name tells (`sees_by_name`). `read_timeout` is in seconds, between two pieces of a reply.
     `proxies=False` passes by the proxies of the environment. Parameters that the endpoint refuses as unsupported are
-    renamed or dropped, once, and remembered; asking again after other failures is for `retrying()`. Raises UsageError
+    renamed or dropped, once, and remembered; functions that it does not take are described in words; asking again after other failures is for `retrying()`. Raises UsageError
     for an address that is none, and ModelAuthError, ModelNotFound, ModelUnreachable, ModelBadReply or ModelRefused when called.
     """
 
@@ -78,6 +92,7 @@ class OpenAIModel:
         self._read_timeout = read_timeout
         self._proxies = proxies
         self._refused: list[str] = []
+        self._in_words = False
 
     @property
     def host(self) -> str:
@@ -86,7 +101,7 @@ class OpenAIModel:
 
     def __call__(self, request: Request) -> Iterator[Delta | Reply]:
         assembly = wire.Assembly()
-        stream = self._open(wire.body(self.name, request, self.sees))
+        stream = self._open(request)
         try:
             for chunk in self._chunks(stream):
                 if chunk is sse.DONE:
@@ -106,8 +121,9 @@ class OpenAIModel:
     def first_listed(self) -> str | None:
         """The first model that the endpoint lists; None where it does not list any."""
         try:
-            return next((model.id for model in self._client.models.list()), None)
-        except (openai.APIError, ValueError, TypeError, AttributeError):
+            listed: Any = self._client.get("/models", cast_to=object)
+            return str(listed["data"][0]["id"])
+        except (openai.APIError, ValueError, TypeError, LookupError):
             return None  # what is wrong with the endpoint is said when it is asked to chat
 
     @cached_property
@@ -131,10 +147,9 @@ class OpenAIModel:
             else openai.DefaultHttpxClient(trust_env=False, timeout=timeout),
         )
 
-    def _open(self, body: dict[str, Any]) -> openai.Stream[object]:
-        """Send `body`, less what the endpoint does not support."""
-        for name in self._refused:
-            _without(body, name)
+    def _open(self, request: Request) -> openai.Stream[object]:
+        """Send a request, less what the endpoint does not support."""
+        body = self._body(request)
         while True:
             try:
                 # chunks come undecoded by any schema: an endpoint's nonsense is ours to judge
@@ -146,6 +161,10 @@ class OpenAIModel:
                     stream_cls=openai.Stream[object],
                 )
             except openai.APIStatusError as error:
+                if "tools" in body and _takes_no_functions(error):
+                    self._in_words = True
+                    body = self._body(request)
+                    continue
                 refused = _unsupported(error, body)
                 if refused is None:
                     raise self._fault(error) from error
@@ -153,6 +172,12 @@ class OpenAIModel:
                 _without(body, refused)
             except openai.APIError as error:
                 raise self._fault(error) from error
+
+    def _body(self, request: Request) -> dict[str, Any]:
+        body = wire.body(self.name, in_words(request) if self._in_words else request, self.sees)
+        for name in self._refused:
+            _without(body, name)
+        return body
 
     def _chunks(self, stream: openai.Stream[object]) -> Iterator[object]:
         """The chunks, or the one answer of an endpoint that does not stream; `sse.DONE` where it says that this is all."""
@@ -206,6 +231,15 @@ def _checked(base_url: str) -> str:
             f"{base_url!r} is not the address of an endpoint: write for example http://localhost:8000/v1"
         )
     return re.sub(r"/chat/completions/?$", "", base_url)
+
+
+def _takes_no_functions(error: openai.APIStatusError) -> bool:
+    """Whether it is the functions that an endpoint refuses: some do so with the status of a broken server."""
+    named = str(error.param or "").partition(".")[0].partition("[")[0] in ("tools", "tool_choice")
+    said = f"{error.code} {error.body}"
+    return error.status_code in (400, 404, 422, 500, 501) and (
+        _NO_FUNCTIONS.search(said) is not None or (named and _UNSUPPORTED.search(said) is not None)
+    )
 
 
 def _unsupported(error: openai.APIStatusError, body: dict[str, Any]) -> str | None:
