@@ -104,7 +104,7 @@ status = dict(line.split(":\\t", 1) for line in open("/proc/self/status").read()
 """
 _ENVIRONMENT = (
     *("PATH", "HOME", "HOSTNAME", "LANG", "TERM", "TZ", "PAGER", "GIT_PAGER", "NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE"),
-    *("FORCE_COLOR", "VIRTUAL_ENV", "JPY_PARENT_PID", "IPYTHONDIR", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"),
+    *("FORCE_COLOR", "container", "VIRTUAL_ENV", "JPY_PARENT_PID", "IPYTHONDIR", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"),
 )  # fmt: skip
 _ENVIRONMENT_PREFIXES = ("PYTHON", "MPL", "PIP_", "PYDEVD_")
 _ENGINE_MEND = "use a current Docker or Podman, or --sandbox bubblewrap; others may not know this setting"

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from sandbox.backends import Backend
+from sandbox.backends import Backend, Ended
 from sandbox.backends.choice import choose, make_backend
 from sandbox.bridge import MAX_QUEUED, Bridge
 from sandbox.cells import LOST_VARIABLES, CellRun, death, late
@@ -38,6 +38,10 @@ KILL_ALL = ("-c", "import os; os.kill(-1, 9)")
 ATTEMPTS = 2
 """How often a cell is sent when its kernel is found dead before it has begun."""
 WARDEN = ("-m", "sandbox_guest.warden")
+WARDENS = 3
+"""How often what starts a kernel is started, when it is ended before there is one."""
+LOOK_SECONDS = 0.2
+"""Seconds between looks whether it has been."""
 
 
 class Sandbox:
@@ -100,6 +104,7 @@ class Sandbox:
         self._calls: HostCalls | None = None
         self._files: Files | None = None
         self._proxy: Proxy | None = None
+        self._warden_ended: Ended = lambda: False
         self._turns = Turns()
         self._stopping = threading.RLock()
         self._cell = 0
@@ -198,18 +203,25 @@ class Sandbox:
 
     def _start_warden(self, backend: Backend, failures: list[BaseException]) -> None:
         try:
-            backend.run_as_agent(WARDEN)
+            self._warden_ended = backend.run_as_agent(WARDEN)
         except SandboxError as error:
             failures.append(error)
 
     def _await_kernel(self, seconds: float) -> None:
         deadline = time.monotonic() + seconds
         bridge = self._connected()
+        wardens = 1
         while not self._kernel_up:
+            left = deadline - time.monotonic()
             try:
-                header, _ = bridge.events.get(deadline - time.monotonic())
+                header, _ = bridge.events.get(min(left, LOOK_SECONDS))
             except queue.Empty:
-                raise self._not_up("kernel", f"it said nothing for {seconds:g} seconds") from None
+                if left <= 0:
+                    raise self._not_up("kernel", f"it said nothing for {seconds:g} seconds") from None
+                if self._warden_ended():
+                    wardens += 1
+                    self._start_another_warden(wardens)
+                continue
             match header.get("op"):
                 case "kernel_up":
                     self._kernel_up = True
@@ -229,6 +241,15 @@ class Sandbox:
         """Ends and removes the sandbox. What runs in it is killed; nothing of it is kept. May be called twice."""
         self._closed = True
         self._tear_down()
+
+    def _start_another_warden(self, number: int) -> None:
+        if number > WARDENS:
+            raise self._not_up(
+                "kernel",
+                f"{WARDENS} times, what starts it was killed at once, by another process or by the memory limit",
+            )
+        if self._backend is not None:
+            self._warden_ended = self._backend.run_as_agent(WARDEN)
 
     def _take_net(self, header: dict[str, Any], body: bytes) -> None:
         if self._proxy is not None:
@@ -469,7 +490,7 @@ class Sandbox:
 
     def _restart_kernel(self, backend: Backend) -> None:
         self._connected().send({"op": "kernel"})
-        backend.run_as_agent(WARDEN)
+        self._warden_ended = backend.run_as_agent(WARDEN)
         self._await_kernel(RESTART_SECONDS)
 
     def _kill_agent(self) -> None:

@@ -5,10 +5,12 @@ A backend is done when the suite in `tests/contract` passes with it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from sandbox.bridge import ByteStream
+
+Ended = Callable[[], bool]
 
 
 class Backend(Protocol):
@@ -28,10 +30,10 @@ class Backend(Protocol):
         Raises OSError when that may succeed later, and a SandboxError when it never will.
         """
 
-    def run_as_agent(self, argv: Sequence[str], *, wait: bool = False) -> None:
+    def run_as_agent(self, argv: Sequence[str], *, wait: bool = False) -> Ended:
         """Starts Python with `argv` in the sandbox, as the user under whom the agent's code runs; `wait`: until it ends.
 
-        Raises EngineError.
+        Returns what tells whether it has ended; where that is not known, it has not. Raises EngineError.
         """
 
     def alive(self) -> bool:

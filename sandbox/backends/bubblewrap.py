@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sandbox.backends import cgroups, seccomp, spawner
+from sandbox.backends import Ended, cgroups, seccomp, spawner
 from sandbox.backends.common import (
     AGENT_ARGV,
     FOLDERS,
@@ -232,7 +232,7 @@ class BubblewrapBackend:
         from_host, to_sandbox = os.pipe()
         from_sandbox, to_host = os.pipe()
         try:
-            self._order("supervisor", RELAY_ARGV, (from_host, to_host))
+            self._order({"user": "supervisor", "argv": list(RELAY_ARGV), "wait": False}, (from_host, to_host))
         except OSError as error:
             os.close(to_sandbox)
             os.close(from_sandbox)
@@ -242,32 +242,38 @@ class BubblewrapBackend:
             os.close(to_host)
         return PipeStream(from_sandbox, to_sandbox)
 
-    def run_as_agent(self, argv: Sequence[str], *, wait: bool = False) -> None:
+    def run_as_agent(self, argv: Sequence[str], *, wait: bool = False) -> Ended:
         try:
-            self._order("agent", [*AGENT_ARGV, *argv], wait=wait)
+            started = self._order({"user": "agent", "argv": [*AGENT_ARGV, *argv], "wait": wait})
         except OSError as error:
             raise EngineError(f"the sandbox did not start a process: {error}{self._last_words()}") from error
+        return lambda: self._has_ended(started["id"])
 
-    def _order(
-        self, user: str, argv: Sequence[str], descriptors: Sequence[int] = (), *, wait: bool = False
-    ) -> None:
-        """Has the launcher start a process. Raises OSError."""
+    def _has_ended(self, process: int) -> bool:
+        try:
+            return not self._order({"running": process})["running"]
+        except OSError:  # the sandbox is gone, which others notice
+            return False
+
+    def _order(self, order: dict[str, Any], descriptors: Sequence[int] = ()) -> dict[str, Any]:
+        """Has the launcher start a process, or say whether one that it started runs; its answer. Raises OSError."""
         with self._asking:
             control = self._control
             if control is None:
                 raise OSError("the sandbox is closed")
             self._asked += 1
-            order = {"id": self._asked, "user": user, "argv": list(argv), "wait": wait}
+            order["id"] = self._asked
             socket.send_fds(control, [json.dumps(order).encode()], list(descriptors))
             while True:
                 said = control.recv(64 * 1024)
                 if not said:
                     raise OSError("the sandbox ended")
-                answer = json.loads(said)
+                answer: dict[str, Any] = json.loads(said)
                 if answer.get("id") == order["id"]:
                     break
         if "error" in answer:
             raise OSError(answer["error"])
+        return answer
 
     def alive(self) -> bool:
         return self._first is not None and not _ended(self._first, 0)

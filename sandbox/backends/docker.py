@@ -15,7 +15,7 @@ from typing import Any
 import docker
 from docker.errors import APIError, NotFound
 
-from sandbox.backends import seccomp
+from sandbox.backends import Ended, podman, seccomp
 from sandbox.backends.common import (
     AGENT_ARGV,
     AGENT_USER,
@@ -29,6 +29,7 @@ from sandbox.backends.common import (
     readable_by_all,
     supervisor_argv,
 )
+from sandbox.backends.facts import EngineFacts, look
 from sandbox.backends.reaper import FAILURES, LABEL, ownership, reap_in_background
 from sandbox.backends.streams import AttachedStream
 from sandbox.bridge import ByteStream
@@ -38,6 +39,7 @@ from sandbox.types import Limits
 
 REMOVAL_PAUSES = (0.0, 0.05, 0.2, 0.5, 1.0)
 
+GVISOR_RUNTIME = "runsc"
 _NO_GROUPS = "gVisor is run without control groups (--ignore-cgroups)"
 GVISOR: Mapping[str, str] = {
     "memory": f"{_NO_GROUPS}: memory is not limited",
@@ -81,6 +83,7 @@ class DockerBackend:
         self._asked = self._made = False
         try:
             self._client = engine.client()
+            self._facts = look(self._client)
         except FAILURES as error:
             raise EngineError(
                 f"the container engine at {engine.url} does not answer: {_explained(error)}"
@@ -89,10 +92,15 @@ class DockerBackend:
 
     @property
     def unenforced(self) -> Mapping[str, str]:
-        return GVISOR if self._runtime == "runsc" else {}
+        return unenforced(self._facts, self._runtime, local=self._engine.local)
 
     def start(self) -> None:
         settings = container_settings(self._limits, runtime=self._runtime)
+        if self._facts.podman:
+            podman.check_runtime(self._runtime, self._facts.runtime)
+            settings = podman.adapted(
+                settings, self._limits, local=self._engine.local, rootless=self._facts.rootless
+            )
         mounts = [
             docker.types.Mount(f"/workspace/data/{name}", str(path.resolve()), type="bind", read_only=True)
             for name, path in self._inputs.items()
@@ -108,7 +116,8 @@ class DockerBackend:
                 working_dir="/workspace",
                 environment=environment(),
                 labels=self._labels(),
-                healthcheck={"test": ["NONE"]},
+                # Podman would run a program of that name; no image of ours has a check that is to be turned off
+                healthcheck=None if self._facts.podman else {"test": ["NONE"]},
                 stop_signal="SIGKILL",
                 use_config_proxy=False,
                 host_config=self._api.create_host_config(**settings, mounts=mounts),
@@ -140,7 +149,7 @@ class DockerBackend:
                 raise ConnectionLost(f"the container ended: {reason}") from error
             raise OSError(reason) from error
 
-    def run_as_agent(self, argv: Sequence[str], *, wait: bool = False) -> None:
+    def run_as_agent(self, argv: Sequence[str], *, wait: bool = False) -> Ended:
         try:
             made = self._api.exec_create(
                 self._id, [*AGENT_ARGV, *argv], stdout=wait, stderr=False, user=AGENT_USER
@@ -148,6 +157,13 @@ class DockerBackend:
             self._api.exec_start(made["Id"], detach=not wait)
         except FAILURES as error:
             raise EngineError(f"the engine did not start a process: {_explained(error)}") from error
+        return lambda: self._has_ended(made["Id"])
+
+    def _has_ended(self, process: str) -> bool:
+        try:
+            return not self._api.exec_inspect(process)["Running"]
+        except FAILURES:  # such as: the container is gone, which others notice
+            return False
 
     def _ended(self) -> bool:
         """Whether the engine says so; one that does not answer may do so again, with the container in it."""
@@ -212,6 +228,16 @@ class DockerBackend:
         except FAILURES:
             return ""
         return f" ({text[-500:]})" if text else ""
+
+
+def unenforced(engine: EngineFacts, runtime: str | None, *, local: bool) -> Mapping[str, str]:
+    """What a sandbox on this engine cannot enforce → why. `local` is whether the engine sees this machine's files."""
+    found = dict(engine.unenforced)
+    if engine.podman:
+        found |= podman.unenforced(local=local)
+    if (runtime or engine.runtime) == GVISOR_RUNTIME:
+        found |= GVISOR
+    return found
 
 
 def container_settings(limits: Limits, *, runtime: str | None = None) -> dict[str, Any]:

@@ -11,11 +11,13 @@ import json
 import os
 import tempfile
 from functools import cache
-from importlib import resources
+from pathlib import Path
 from typing import Any
 
 from sandbox.errors import StartError
 
+PROFILE = Path(__file__).with_name("seccomp.json")
+"""The profile that ships with the project, in the format of Docker."""
 LIBRARY = "libseccomp.so.2"
 ALLOW = 0x7FFF0000
 ERRNO = 0x00050000
@@ -36,9 +38,7 @@ class Comparison(ctypes.Structure):
 
 
 def profile() -> dict[str, Any]:
-    """The profile that ships with the project, in the format of Docker."""
-    text = resources.files("sandbox.backends").joinpath("seccomp.json").read_text()
-    found: dict[str, Any] = json.loads(text)
+    found: dict[str, Any] = json.loads(PROFILE.read_text("utf-8"))
     return found
 
 

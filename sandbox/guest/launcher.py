@@ -48,7 +48,10 @@ class Launcher:
         self._filter = bytes.fromhex(plan["filter"])
         self._users: dict[str, list[int]] = plan["users"]
         self._shared_user: bool = plan["shared_user"]
-        self._awaited: dict[int, int] = {}
+        self._running: dict[int, int] = {}
+        """Processes, by their number here → that of the order to start them."""
+        self._awaited: set[int] = set()
+        """Orders that are answered when their process ends."""
         self._agents: int | None = None
         """The first process of the agent's process namespace, where both share a user."""
         self._supervisor = 0
@@ -71,6 +74,9 @@ class Launcher:
                 self._obey(json.loads(message), descriptors)
 
     def _obey(self, order: dict[str, Any], descriptors: list[int]) -> None:
+        if "running" in order:
+            self._answer(order["id"], {"running": order["running"] in self._running.values()})
+            return
         try:
             pid = self._start(order["user"], order["argv"], descriptors)
         except OSError as error:
@@ -79,8 +85,9 @@ class Launcher:
         finally:
             for descriptor in descriptors:
                 os.close(descriptor)
+        self._running[pid] = order["id"]
         if order["wait"]:
-            self._awaited[pid] = order["id"]
+            self._awaited.add(order["id"])
         else:
             self._answer(order["id"], {})
 
@@ -95,10 +102,14 @@ class Launcher:
                     return False
                 if pid == self._agents:
                     self._agents = None
-                number = self._awaited.pop(pid, None)
-                if number is not None:
-                    self._answer(number, {"exit": os.waitstatus_to_exitcode(status)})
+                self._ended(pid, status)
         return True
+
+    def _ended(self, pid: int, status: int) -> None:
+        number = self._running.pop(pid, 0)
+        if number in self._awaited:
+            self._awaited.remove(number)
+            self._answer(number, {"exit": os.waitstatus_to_exitcode(status)})
 
     def _answer(self, number: int, fields: dict[str, Any]) -> None:
         with contextlib.suppress(OSError):
@@ -138,10 +149,8 @@ class Launcher:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self._agents, signal.SIGKILL)
             _, status = os.waitpid(self._agents, 0)
-            number = self._awaited.pop(self._agents, None)
-            self._agents = None
-            if number is not None:
-                self._answer(number, {"exit": os.waitstatus_to_exitcode(status)})
+            pid, self._agents = self._agents, None
+            self._ended(pid, status)
 
     def _become(self, user: str) -> None:
         """Gives up all rights, for ever."""

@@ -16,8 +16,8 @@ import docker
 import pytest
 
 from sandbox import CellResult, Limits, Notice, Rung, Sandbox, cells
-from sandbox.backends import cgroups, spawner
-from sandbox.backends.docker import GVISOR
+from sandbox.backends import cgroups, facts, spawner
+from sandbox.backends.docker import GVISOR, unenforced
 from sandbox.backends.machine import look
 from sandbox.backends.reaper import reap
 from sandbox.engine import find_engine
@@ -38,8 +38,14 @@ class Kind:
     unenforced: Callable[[], Mapping[str, str]]
 
 
+def _engine_unenforced() -> Mapping[str, str]:
+    engine = find_engine()
+    with closing(engine.client()) as client:
+        return unenforced(facts.look(client), None, local=engine.local)
+
+
 KINDS = {
-    "docker": Kind({"backend": "docker"}, lambda: None, dict),
+    "docker": Kind({"backend": "docker"}, lambda: None, _engine_unenforced),
     "bubblewrap": Kind(
         {"backend": "bubblewrap"},
         lambda: None if look().program else "bubblewrap is not installed",
