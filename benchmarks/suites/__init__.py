@@ -6,17 +6,15 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Literal
 
-from benchmarks.suites import small_tasks, toolworld
+from benchmarks.suites import messy, small_tasks, toolworld
 from benchmarks.suites.base import Task
-from benchmarks.task import Task as PlainTask
 from codeact.errors import UsageError
-
-SUITES: Mapping[str, Callable[[], list[PlainTask]]] = {"small-tasks": small_tasks.tasks}
 
 Split = Literal["dev", "test"]
 OWN: Mapping[str, Callable[[Split, int | None], list[Task]]] = {
     "toolworld": lambda split, seed: list(toolworld.suite(split, seed)),
     "small-tasks": lambda split, seed: small_tasks.suite(),
+    "messy": lambda split, seed: messy.suite(),
 }
 """Suites that need nothing else, by name; what has no splits gives all its tasks for both."""
 FOREIGN: Mapping[str, Callable[[Path, int | None], list[Task]]] = {}
