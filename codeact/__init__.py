@@ -9,8 +9,9 @@ if TYPE_CHECKING:
     from codeact.agent import Agent
     from codeact.errors import CodeActError, ModelError, UsageError
     from codeact.models import ScriptedModel, resolve
+    from codeact.session import Session
     from codeact.tools.functions import tool, toolset
-    from codeact.types import Artifact, Message, Model, Reply, Request, Result, RunLimits, Usage
+    from codeact.types import Artifact, Figure, Message, Model, Reply, Request, Result, RunLimits, Usage
     from codeact.workspace import warm
 
 __version__ = "0.1.0"
@@ -19,6 +20,7 @@ __all__ = [
     "Agent",
     "Artifact",
     "CodeActError",
+    "Figure",
     "Message",
     "Model",
     "ModelError",
@@ -27,6 +29,7 @@ __all__ = [
     "Result",
     "RunLimits",
     "ScriptedModel",
+    "Session",
     "Usage",
     "UsageError",
     "resolve",
@@ -41,6 +44,7 @@ _HOMES = {
     "ModelError": "errors",
     "UsageError": "errors",
     "ScriptedModel": "models",
+    "Session": "session",
     "resolve": "models",
     "tool": "tools.functions",
     "toolset": "tools.functions",

@@ -9,115 +9,161 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, overload
+
+from typing_extensions import Unpack
 
 from codeact import events
 from codeact.actions.styles import FENCED, style
-from codeact.answers import AnswerCheck
-from codeact.errors import CodeActError, NoAnswer, UsageError
+from codeact.answers import AnswerCheck, Check
+from codeact.carried import carried
+from codeact.errors import NoAnswer, UsageError
+from codeact.given import Inputs
 from codeact.home import runs_dir
 from codeact.journal import FILE
 from codeact.models import resolve
 from codeact.models.replay import find_journal
+from codeact.options import Options
+from codeact.outcome import Observer, awaited, check_task, consumed
 from codeact.run import Run, Setup
 from codeact.run.replay import Replay
-from codeact.run.resume import Standing, check_data, standing
+from codeact.run.resume import Standing, check_data, check_given, standing
+from codeact.session import Session
 from codeact.tools import approval, policy, runner
-from codeact.tools.approval import Approval, Ask, Mode, Permit
 from codeact.tools.context import RunContext
-from codeact.types import ActionStyle, Model, OnDeath, Result, RunLimits
-from sandbox import Limits, Network, Pool, SandboxError
-from sandbox.types import BackendName
+from codeact.types import ActionStyle, Model, Result, RunLimits, T
+from sandbox import Limits, Network, Pool
+from sandbox.types import parse_size
 
 MAX_UNREADABLE = 5
 """Replies in a row that cannot be read, after which a run ends."""
 
 
-class Agent:
-    """Answers tasks by letting a model act in code. One agent may be used for many runs.
+class Agent(Generic[T]):
+    """Answers tasks by letting a model act in code. One agent may be used for many runs, at once and from many threads.
 
-    `model` is a model, or a name as for the command line. `limits` end a run; `sandbox_limits` and `cell_timeout` (seconds) bound its code. `output_schema` is a JSON Schema that
-    an answer must fit. `network` are the hosts that the code may reach, `packages` those that it has beside the image's, both
-    as `Sandbox` takes them; `backend` is what contains the code; `on_progress` gets a line for each step while packages are added, and one where
-    the code is contained by something weaker than an engine. `tools` is what code in the sandbox may call on the host, as `codeact.tools.load.tools_from` takes it, but for those whose path or
-    namespace is in `tools_off`. `actions` is how the model acts: in blocks of code (`fenced`), in code as the argument of a function (`python-tool`), or by calling
-    the tools itself (`functions`): several at the same time, or with `parallel_calls=False` one a turn; then `run_python` adds a
-    function that runs code, which is so by default where a run has data. `approve` says which calls are asked about (`never`, `writes`, `always`), or is the function that is
-    asked before a call that writes; `permit` is asked before each, with `context`: who the runs are for. When a kernel dies, `on_death` says whether its state is made again (`restore`), the
-    next one starts without it (`fresh`), or the run ends (`stop`). `started_with` is recorded among the run's settings, for whoever resumes it: no secrets. Artifacts are copied to `out`, or stay in the run's folder below `runs`.
-    With `pool` each run takes a sandbox of it, and what the pool says of image, limits, network, packages, runtime and backend counts.
+    `model` is a model, or a name as for the command line. With `output_type` an answer is of that type, as `Result.answer`
+    says: whatever pydantic's TypeAdapter takes, a DataFrame of pandas or polars, or a pyarrow.Table. `Options` has the rest.
     """
 
+    @overload
     def __init__(
-        self,
-        model: Model | str,
-        *,
-        limits: RunLimits | None = None,
-        output_schema: dict[str, Any] | None = None,
-        image: str = "data",
-        sandbox_limits: Limits | None = None,
-        cell_timeout: float = 60.0,
-        backend: BackendName = "auto",
-        runtime: str | None = None,
-        network: str | Iterable[str] | Network | None = None,
-        packages: Iterable[str] = (),
-        pool: Pool | None = None,
-        actions: ActionStyle = "fenced",
-        parallel_calls: bool = True,
-        run_python: bool | None = None,
-        tools: Any = (),
-        tools_off: Sequence[str] = (),
-        approve: Approval | Mode | Ask = "writes",
-        permit: Permit | None = None,
-        context: RunContext | None = None,
-        on_death: OnDeath = "restore",
-        started_with: Mapping[str, Any] | None = None,
-        on_progress: Callable[[str], None] = lambda line: None,
-        out: Path | None = None,
-        runs: Path | None = None,
-    ) -> None:
-        self._context = context or RunContext()
+        self: Agent[Any], model: Model | str, *, output_type: None = None, **options: Unpack[Options]
+    ) -> None: ...
+
+    @overload
+    def __init__(self, model: Model | str, *, output_type: type[T], **options: Unpack[Options]) -> None: ...
+
+    @overload
+    def __init__(self, model: Model | str, *, output_type: Any, **options: Unpack[Options]) -> None: ...
+
+    def __init__(self, model: Model | str, *, output_type: Any = None, **options: Unpack[Options]) -> None:
+        pool = options.get("pool")
         if pool is not None:
-            image, sandbox_limits, network, packages, runtime, backend = _of_pool(pool)
+            options = {**options, **_of_pool(pool)}
+        network = options.get("network")
+        size = options.get("runs_size", "5g")
+        self._context = options.get("context") or RunContext()
         self._setup = Setup(
             model=resolve(model) if isinstance(model, str) else model,
             style=FENCED,
-            limits=limits or RunLimits(),
-            check=AnswerCheck(output_schema),
-            image=image,
-            sandbox_limits=sandbox_limits or Limits(),
-            cell_timeout=cell_timeout,
-            backend=backend,
-            runtime=runtime,
+            limits=options.get("limits") or RunLimits(),
+            check=_check(output_type, options.get("output_schema")),
+            image=options.get("image", "data"),
+            sandbox_limits=options.get("sandbox_limits") or Limits(),
+            cell_timeout=options.get("cell_timeout", 60.0),
+            backend=options.get("backend", "auto"),
+            runtime=options.get("runtime"),
             network=network if network is None or isinstance(network, Network) else Network.parse(network),
-            packages=tuple(packages),
+            packages=tuple(options.get("packages", ())),
             pool=pool,
-            tools=_tools(tools, tools_off, approval.approval(approve), permit),
-            on_death=on_death,
-            started_with=dict(started_with or {}),
-            on_progress=on_progress,
-            out=out,
-            runs=runs or runs_dir(),
+            tools=_tools(options),
+            on_death=options.get("on_death", "restore"),
+            started_with=dict(options.get("started_with") or {}),
+            on_progress=options.get("on_progress", lambda line: None),
+            out=options.get("out"),
+            runs=options.get("runs") or runs_dir(),
+            runs_size=None if size is None else parse_size(size),
         )
-        self._actions, self._parallel_calls, self._run_python = actions, parallel_calls, run_python
+        unknown = options.keys() - Options.__annotations__.keys()
+        if unknown:
+            raise TypeError(
+                f"Agent got {', '.join(sorted(unknown))}, which it does not know; see codeact.options"
+            )
+        self._options = options
         self._styled(data=False)
         self._active: list[Run] = []
         self._lock = threading.Lock()
 
+    # -- one task --------------------------------------------------------------------------------------------------
+
     def run(
         self,
         task: str,
-        data: Mapping[str, Path | str] | None = None,
+        data: Mapping[str, Any] | None = None,
         *,
-        observers: Sequence[Callable[[events.Event], None]] = (),
+        observers: Sequence[Observer] = (),
         context: RunContext | None = None,
-    ) -> Result:
+    ) -> Result[T]:
         """Runs a task to its end. A run that began ends with a result, whatever happens; what keeps it from beginning
-        (no engine, no image, bad data) raises."""
-        return _consumed(self.stream(task, data, context=context), observers)
+        (no engine, no image, bad data) raises. `data` and `context` are as in `stream`."""
+        run, stream = self._new(task, data, context)
+        return consumed(run, stream, observers)
+
+    async def arun(
+        self,
+        task: str,
+        data: Mapping[str, Any] | None = None,
+        *,
+        observers: Sequence[Observer] = (),
+        context: RunContext | None = None,
+    ) -> Result[T]:
+        """As `run`, without blocking the event loop. Cancelling the task that awaits it ends the run."""
+        run, stream = self._new(task, data, context)
+        return await awaited(run, stream, observers)
+
+    def stream(
+        self, task: str, data: Mapping[str, Any] | None = None, *, context: RunContext | None = None
+    ) -> Generator[events.Event, None, None]:
+        """The events of a run as they happen, `RunEnded` last. Of `data`, each Path is a file or a folder that lies in the
+        sandbox's `data/` by its name there; any other value is a variable of that name: tables, arrays, texts, bytes, and what
+        JSON has. `context` is who this run is for, where it is not who the agent is for.
+
+        Raises UsageError for bad data; ModelError or SandboxError, after `RunEnded` where the run had begun.
+        """
+        return self._new(task, data, context)[1]
+
+    def astream(
+        self, task: str, data: Mapping[str, Any] | None = None, *, context: RunContext | None = None
+    ) -> AsyncGenerator[events.Event, None]:
+        """As `stream`, without blocking the event loop. Whoever stops reading ends the run."""
+        run, stream = self._new(task, data, context)
+        return carried(stream, run.interrupt)
+
+    def _new(
+        self, task: str, data: Mapping[str, Any] | None, context: RunContext | None
+    ) -> tuple[Run, Generator[events.Event, None, None]]:
+        check_task(task)
+        run = Run(self._styled(data=bool(data)), Inputs.of(data), context or self._context)
+        return run, self._within(run, lambda: run.play(task, self._turns(run)))
+
+    def _within(
+        self, run: Run, play: Callable[[], Iterator[events.Event]]
+    ) -> Generator[events.Event, None, None]:
+        with self._running(run), run.opened():
+            yield from play()
+
+    # -- more than one ---------------------------------------------------------------------------------------------
+
+    def session(
+        self, data: Mapping[str, Any] | None = None, *, context: RunContext | None = None
+    ) -> Session[T]:
+        """Many tasks in one kernel, in a `with` or `async with` block; `data` and `context` are as in `stream`."""
+        run = Run(self._styled(data=True), Inputs.of(data), context or self._context)
+        return Session(run, self._turns, self._running)
 
     def resume(
         self,
@@ -125,47 +171,17 @@ class Agent:
         task: str | None = None,
         *,
         changed_data: bool = False,
-        observers: Sequence[Callable[[events.Event], None]] = (),
+        observers: Sequence[Observer] = (),
         context: RunContext | None = None,
-    ) -> Result:
+    ) -> Result[T]:
         """Carries a run on that was cut off, or that ended without an answer; with `task`, any that ended. `run` is an id, a
         folder or a `run.jsonl`. Its variables and files are made again, and no call of a tool is made twice. The limits
         count from here. `changed_data` allows for data that is not what it was.
 
         Raises UsageError for a run that cannot be carried on: unknown, live, answered, or with other data.
         """
-        stream = self.resume_stream(run, task, changed_data=changed_data, context=context)
-        return _consumed(stream, observers)
-
-    def replay(self, run: str | Path) -> Replay:
-        """Executes the cells of a run again, without a model and without calling a tool, and compares what comes out.
-
-        Raises UsageError for a run that is unknown, or whose data is not what it was.
-        """
-        at = self._standing(run)
-        check_data(at.data, at.started.settings.get("inputs", {}), changed=False)
-        again = Run(self._as_recorded(at), None, at.data, self._context, at)
-        with self._running(again):
-            return again.replay()
-
-    def stream(
-        self,
-        task: str,
-        data: Mapping[str, Path | str] | None = None,
-        *,
-        context: RunContext | None = None,
-    ) -> Iterator[events.Event]:
-        """The events of a run as they happen, `RunEnded` last. `data` are files and folders by the name that they get in
-        the sandbox; `context` is who this run is for, where it is not who the agent is for. Raises ModelError or SandboxError, after `RunEnded` where the run had begun."""
-        if not task.strip():
-            raise UsageError("the task is empty: say what is to be found out or done")
-        inputs = {name: Path(path) for name, path in (data or {}).items()}
-        for path in inputs.values():
-            if not path.exists():
-                raise UsageError(f"{path}: there is no such file or folder")
-        run = Run(self._styled(data=bool(inputs)), task, inputs, context or self._context)
-        with self._running(run):
-            yield from run.play(self._turns(run))
+        again, stream = self._again(run, task, changed_data, context)
+        return consumed(again, stream, observers)
 
     def resume_stream(
         self,
@@ -174,17 +190,34 @@ class Agent:
         *,
         changed_data: bool = False,
         context: RunContext | None = None,
-    ) -> Iterator[events.Event]:
+    ) -> Generator[events.Event, None, None]:
         """The events of a run that is carried on, from there, as `stream` gives them; see `resume`."""
-        if task is not None and not task.strip():
-            raise UsageError("the task is empty: say what is to be found out or done")
+        return self._again(run, task, changed_data, context)[1]
+
+    def _again(
+        self, run: str | Path, task: str | None, changed_data: bool, context: RunContext | None
+    ) -> tuple[Run, Generator[events.Event, None, None]]:
+        if task is not None:
+            check_task(task)
         at = self._standing(run)
         if at.ended is not None and at.ended.status == "answered" and task is None:
             raise UsageError(f"{at.run}: has ended with its answer; give a task to carry it on with")
-        check_data(at.data, at.started.settings.get("inputs", {}), changed=changed_data)
-        again = Run(self._as_recorded(at), task, at.data, context or self._context, at)
+        check_data(at.data, at.inputs, changed=changed_data)
+        check_given(at.given)
+        again = Run(self._as_recorded(at), Inputs.of(None), context or self._context, at)
+        return again, self._within(again, lambda: again.play_on(task, self._turns(again)))
+
+    def replay(self, run: str | Path) -> Replay:
+        """Executes the cells of a run again, without a model and without calling a tool, and compares what comes out.
+
+        Raises UsageError for a run that is unknown, or whose data is not what it was.
+        """
+        at = self._standing(run)
+        check_data(at.data, at.inputs, changed=False)
+        check_given(at.given)
+        again = Run(self._as_recorded(at), Inputs.of(None), self._context, at)
         with self._running(again):
-            yield from again.play_on(self._turns(again))
+            return again.replay()
 
     def _standing(self, run: str | Path) -> Standing:
         known = self._setup.runs / run
@@ -192,10 +225,13 @@ class Agent:
 
     def _styled(self, *, data: bool) -> Setup:
         """With the way of acting of a run; `data`: it has some, which functions reach through code alone."""
-        run_python = data if self._run_python is None else self._run_python
-        if self._actions == "functions" and data and not run_python:
+        actions, chosen = self._options.get("actions", "fenced"), self._options.get("run_python")
+        run_python = data if chosen is None else chosen
+        if actions == "functions" and data and not run_python:
             raise UsageError("data is read by code, and run_python is off: leave one of them out")
-        return self._acting(self._actions, run_python=run_python, parallel=self._parallel_calls)
+        return self._acting(
+            actions, run_python=run_python, parallel=self._options.get("parallel_calls", True)
+        )
 
     def _acting(self, actions: ActionStyle, *, run_python: bool, parallel: bool) -> Setup:
         tools, schema = self._setup.tools.tools, self._setup.check.schema
@@ -251,50 +287,33 @@ class Agent:
                 yield from run.take_words(turn, reading.thoughts)
 
 
-def _of_pool(pool: Pool) -> tuple[Any, ...]:
+def _of_pool(pool: Pool) -> Options:
     """What the sandboxes of a pool are; an agent that takes them has no say in it."""
     settings = pool.settings
-    return (
-        pool.image,
-        settings.get("limits"),
-        settings.get("network"),
-        settings.get("packages", ()),
-        settings.get("runtime"),
-        settings.get("backend", "auto"),
-    )
+    return {
+        "image": pool.image,
+        "sandbox_limits": settings.get("limits"),
+        "network": settings.get("network"),
+        "packages": settings.get("packages", ()),
+        "runtime": settings.get("runtime"),
+        "backend": settings.get("backend", "auto"),
+    }
 
 
-def _tools(source: Any, off: Sequence[str], approval: Approval, permit: Permit | None) -> runner.Setup:
+def _check(output_type: Any, schema: dict[str, Any] | None) -> Check:
+    if output_type is None:
+        return AnswerCheck(schema)
+    if schema is not None:
+        raise UsageError("output_type and output_schema are both given; leave one of them out")
+    from codeact.typed import TypedCheck  # what knows types is loaded where there is one
+
+    return TypedCheck(output_type)
+
+
+def _tools(options: Options) -> runner.Setup:
     from codeact.tools.load import tools_from  # what reads sources is loaded where there are some
 
-    tools = policy.without(tools_from(source), off) if source else ()
-    return runner.Setup(tools, approval, permit, policy.Guards(tools))
-
-
-def _consumed(stream: Iterator[events.Event], observers: Sequence[Callable[[events.Event], None]]) -> Result:
-    """A run to its end. What keeps it from beginning is raised; later, it is in the result."""
-    seen: list[events.Event] = []
-    try:
-        for event in stream:
-            seen.append(event)
-            for observer in observers:
-                observer(event)
-    except (CodeActError, SandboxError):
-        if not seen or not isinstance(seen[-1], events.RunEnded):
-            raise
-    return _result(seen)
-
-
-def _result(seen: Sequence[events.Event]) -> Result:
-    ended = seen[-1]
-    assert isinstance(ended, events.RunEnded)
-    return Result(
-        answer=ended.answer,
-        status=ended.status,
-        run=ended.run,
-        usage=ended.usage,
-        artifacts=ended.artifacts,
-        error=ended.error,
-        seconds=ended.seconds,
-        events=tuple(seen),
-    )
+    source = options.get("tools", ())
+    tools = policy.without(tools_from(source), options.get("tools_off", ())) if source else ()
+    permission = approval.approval(options.get("approve", "writes"))
+    return runner.Setup(tools, permission, options.get("permit"), policy.Guards(tools))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
 
 import jsonschema
 import referencing.exceptions
@@ -16,9 +18,46 @@ from sandbox.errors import HostCallRefused
 FUNCTION = "final_answer"
 MAX_TEXT = 300
 
+Buffer = bytes | bytearray | memoryview
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An accepted answer: `value` is what the user gets, `shown` the same as JSON. `typed` is what it is made of again, as
+    `inside.values` encodes it, where JSON does not hold it all."""
+
+    value: Any
+    shown: Any
+    typed: tuple[Any, Sequence[Buffer]] | None = None
+
+
+class Check(Protocol):
+    """Takes answers and says what is wrong with them. `schema` is what the model and the record are told, `asked` the line
+    for the model where there is no schema; `typed` is whether the sandbox sends values with their types."""
+
+    schema: dict[str, Any] | None
+    asked: str
+    typed: bool
+
+    def given(self, payload: Any, buffers: Sequence[Buffer]) -> Answer:
+        """The answer in what the sandbox handed over. Raises HostCallRefused, which is raised in the cell."""
+
+    def called(self, arguments: Mapping[str, Any]) -> Answer:
+        """The answer in the arguments of a call of `final_answer` by the model itself. Raises HostCallRefused."""
+
+    def said(self, text: str) -> tuple[Answer, str | None]:
+        """A plain reply as an answer, and what is wrong with it."""
+
+    def recorded(self, shown: Any, file: Path | None) -> Answer:
+        """An answer of a record, which was accepted then; `file` holds its typed form. Raises UsageError where it is none
+        any more."""
+
 
 class AnswerCheck:
-    """Takes answers and says what is wrong with them. `schema` is a JSON Schema, or None where any value will do."""
+    """A check by JSON Schema, or with None one that any value passes."""
+
+    asked = ""
+    typed = False
 
     def __init__(self, schema: dict[str, Any] | None = None) -> None:
         self._validator: Validator | None = None
@@ -51,6 +90,20 @@ class AnswerCheck:
             f"the answer is not of the type that is asked for: {error.json_path}: {error.message[:MAX_TEXT]}"
         )
 
+    def given(self, payload: Any, buffers: Sequence[Buffer]) -> Answer:
+        answer = self.from_code(payload)
+        return Answer(answer, answer)
+
+    def called(self, arguments: Mapping[str, Any]) -> Answer:
+        return self.given({"value": self.written(arguments)}, ())
+
+    def said(self, text: str) -> tuple[Answer, str | None]:
+        answer, problem = self.from_words(text)
+        return Answer(answer, answer), problem
+
+    def recorded(self, shown: Any, file: Path | None) -> Answer:
+        return Answer(shown, shown)
+
     def from_code(self, payload: Any) -> Any:
         """The answer in what the sandbox handed over. Raises HostCallRefused, which is raised in the cell."""
         if not isinstance(payload, dict) or "value" not in payload:
@@ -69,19 +122,8 @@ class AnswerCheck:
 
         Raises HostCallRefused.
         """
-        candidates = [arguments["value"]] if "value" in arguments else []
-        candidates += [dict(arguments)] if self.schema is not None and arguments else []
-        if "value" not in arguments and len(arguments) == 1:
-            candidates += arguments.values()
-        if not candidates:
-            raise HostCallRefused(
-                'final_answer(): value is missing. Write {"value": ...}, with the answer itself',
-                name="ArgumentError",
-            )
-        first = candidates[0]
-        if isinstance(first, str) and self.schema is not None:
-            candidates.append(_as_json(first))
-        return next((each for each in candidates if self.problem(each) is None), first)
+        candidates = written_answers(arguments, whole=self.schema is not None)
+        return next((each for each in candidates if self.problem(each) is None), candidates[0])
 
     def from_words(self, text: str) -> tuple[Any, str | None]:
         """A plain reply as an answer, and what is wrong with it."""
@@ -95,6 +137,23 @@ class AnswerCheck:
 
     def _wants_single(self, answer: list[Any]) -> bool:
         return self.schema is None or (self.problem(answer) is not None and self.problem(answer[0]) is None)
+
+
+def written_answers(arguments: Mapping[str, Any], *, whole: bool) -> list[Any]:
+    """What the arguments of a call of `final_answer` may mean, the likeliest first. `whole`: an answer may be an object, which
+    they are then themselves. Raises HostCallRefused where there is none."""
+    candidates = [arguments["value"]] if "value" in arguments else []
+    candidates += [dict(arguments)] if whole and arguments else []
+    if "value" not in arguments and len(arguments) == 1:
+        candidates += arguments.values()
+    if not candidates:
+        raise HostCallRefused(
+            'final_answer(): value is missing. Write {"value": ...}, with the answer itself',
+            name="ArgumentError",
+        )
+    if isinstance(candidates[0], str) and whole:
+        candidates.append(_as_json(candidates[0]))
+    return candidates
 
 
 def _as_json(text: str) -> Any:

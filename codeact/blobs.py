@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import contextlib
 import hashlib
 import json
 import os
@@ -15,7 +16,7 @@ import re
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 FOLDER = "blobs"
 KEY = "$blob"
@@ -126,10 +127,17 @@ class Blobs:
 
 def write_whole(path: Path, content: bytes) -> None:
     """Writes a file, whole or not at all. Raises OSError."""
+    with writing(path) as file:
+        file.write(content)
+
+
+@contextlib.contextmanager
+def writing(path: Path) -> Iterator[BinaryIO]:
+    """A file that takes its name at the end, or is gone. Raises OSError."""
     number, half = tempfile.mkstemp(dir=path.parent, prefix=".half-")
     try:
         with os.fdopen(number, "wb") as file:
-            file.write(content)
+            yield file
         Path(half).replace(path)
     except BaseException:
         Path(half).unlink(missing_ok=True)

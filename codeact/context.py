@@ -5,6 +5,7 @@ Messages are only ever added at the end, so that a provider's prompt cache holds
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,6 +13,8 @@ from functools import cache
 from importlib import resources
 
 from codeact import events
+from codeact.answers import Check
+from codeact.manifest import VARIABLES
 from codeact.types import ActionStyle, Call, Message
 from sandbox.types import Image
 
@@ -51,13 +54,21 @@ def example() -> list[Message]:
     ]
 
 
-def first_text(task: str, manifest: str, schema: str | None) -> str:
+def first_text(task: str, manifest: str, asked: str) -> str:
     """The message that sets the task. What the files say stands between lines that nothing in it can imitate."""
-    parts = [f"Files:\n{manifest.rstrip()}"] if manifest else []
+    heading = "" if manifest.startswith(VARIABLES) else "Files:\n"
+    parts = [f"{heading}{manifest.rstrip()}"] if manifest else []
     parts.append(f"Task: {task.strip()}")
-    if schema:
-        parts.append(f"The value given to final_answer must fit this JSON Schema:\n{schema}")
+    if asked:
+        parts.append(asked)
     return "\n\n".join(parts)
+
+
+def asked(check: Check) -> str:
+    """What an answer must be, as the model is told; empty where any will do."""
+    if check.schema:
+        return f"The value given to final_answer must fit this JSON Schema:\n{json.dumps(check.schema)}"
+    return check.asked
 
 
 def keep_all(
@@ -87,6 +98,7 @@ def keep_all(
                 shown = tuple(pictures[name] for name in event.images if name in pictures)
                 if open_:
                     held += [Message("user", PICTURES, shown)] if shown else []
+                    held += [] if event.results else [Message("user", event.text)]
                     close({result.id: result.text for result in event.results})
                 else:
                     messages.append(Message("user", event.text, shown))

@@ -8,6 +8,7 @@ run, `time` is in seconds since the epoch, `parent` is the run that a sub-agent 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
@@ -214,7 +215,7 @@ class SandboxRestarted(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunResumed(Event):
-    """The run goes on in another process. `task` is a further task, where there is one; `text` goes to the model: what is
+    """The run goes on in another process, or with the next task of a session. `task` is a further task, where there is one; `text` goes to the model: what is
     not as it was, and the task. Empty: the model need not know."""
 
     model: str
@@ -223,12 +224,31 @@ class RunResumed(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DataGiven(Event):
+    """The user gave more data. `data` are files by the name that they got in the sandbox, `inputs` what they are known by;
+    `given` are files in the run's folder, by the variable that their value became."""
+
+    data: dict[str, str]
+    inputs: dict[str, Any]
+    given: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Undone(Event):
+    """The events from the number `since` on are undone: neither the model nor the kernel knows of them any more."""
+
+    since: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerGiven(Event):
-    """`answer` as JSON value; `accepted` is False where its type was refused, and `problem` says why."""
+    """`answer` as JSON value; `accepted` is False where its type was refused, and `problem` says why. `file` is the name of a
+    file in the run's folder with the answer as it is, where JSON does not hold all of it, such as a table."""
 
     answer: Any
     accepted: bool
     problem: str | None = None
+    file: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,6 +270,17 @@ class RunEnded(Event):
 BY_TYPE: dict[str, type[Event]] = {
     re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__).lower(): kind for kind in Event.__subclasses__()
 }
+
+
+def standing(log: Iterable[Event]) -> list[Event]:
+    """The events of a log that were not undone."""
+    found: list[Event] = []
+    for event in log:
+        if isinstance(event, Undone):
+            found = [each for each in found if each.seq < event.since]
+        else:
+            found.append(event)
+    return found
 
 
 def field_names(kind: type[Event]) -> tuple[str, ...]:

@@ -116,6 +116,7 @@ class Journal:
     def close(self) -> None:
         with contextlib.suppress(OSError):  # what the disk did not take was said by `append`
             os.close(self._file)
+        self._file = -1  # the number may be another file's by now
 
 
 def _lock(file: int, folder: Path) -> None:

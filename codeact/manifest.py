@@ -31,6 +31,7 @@ _LISTED = 8
 _SHARED = 4
 _NAME = 120
 _START = "Nothing is loaded yet: start with a line after read:"
+VARIABLES = "Variables that are there:"
 _LOADED = "What stands after loaded: has been run, and its variables are there."
 
 
@@ -59,6 +60,12 @@ _LEVELS = (
 )
 
 
+def merged(manifest: object, more: object) -> dict[str, object]:
+    """One manifest of two."""
+    one, other = as_dict(manifest), as_dict(more)
+    return {key: [*list_in(one, key), *list_in(other, key)] for key in ("files", "folders", "variables")}
+
+
 def loaded_lines(manifest: object) -> list[str]:
     """The lines that loaded files when the manifest was made, to be run again in another kernel."""
     files = dicts_in(as_dict(manifest), "files", MOST)
@@ -85,6 +92,7 @@ def render(manifest: object, *, budget_tokens: int = 1500) -> str:
     """
     top = as_dict(manifest)
     files = [entry for entry in dicts_in(top, "files", MOST) if entry]
+    variables = [entry for entry in dicts_in(top, "variables", MOST) if entry]
     folders = list(_folders(top))
     rest = _left_out(top)
     text = ""
@@ -95,7 +103,10 @@ def render(manifest: object, *, budget_tokens: int = 1500) -> str:
             for mark, said in (("loaded: ", _LOADED), ("read: ", _START))
             if any(line.lstrip().startswith(mark) for line in described)
         ][:1]
-        text = "\n".join([*folders, *described, *(_shared(files) if level.columns else ()), *rest, *start])
+        there = [line for entry in variables for line in _file(entry, level)]
+        shared = _shared([*files, *variables]) if level.columns else ()
+        parts = [*folders, *described, *shared, *rest, *start] if files or folders else []
+        text = "\n".join([*parts, *([VARIABLES, *there] if there else []), *(shared if not parts else ())])
         if tokens(text) <= budget_tokens:
             return text
     return _cut_lines(text.split("\n"), budget_tokens)

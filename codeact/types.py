@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Generic, Literal, Protocol
+
+from typing_extensions import TypeVar
 
 from sandbox.types import Image
 
+T = TypeVar("T", default=Any)
+"""The type of answers."""
 Role = Literal["system", "user", "assistant", "tool"]
 Finish = Literal["stop", "length", "content_filter", "tool_calls"]
 ActionStyle = Literal["fenced", "python-tool", "functions"]
@@ -183,10 +187,25 @@ class Artifact:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
-    """How a run ended. `answer` is validated; `error` is one line where there is no answer."""
+class Figure:
+    """A picture that came out of a sandbox, as PNG. A notebook draws it."""
 
-    answer: Any
+    png: bytes = field(repr=False)
+
+    def save(self, path: str | Path) -> None:
+        """Writes it to a file. Raises OSError."""
+        Path(path).write_bytes(self.png)
+
+    def _repr_png_(self) -> bytes:
+        return self.png
+
+
+@dataclass(frozen=True, slots=True)
+class Result(Generic[T]):
+    """How a run ended. `answer` is validated, and of the type that was asked for; where `status` is not `answered` there is
+    none: it is None then, and `error` says why in one line. `folder` is where the run's record lies."""
+
+    answer: T
     status: RunStatus
     run: str
     usage: Usage = Usage()
@@ -194,3 +213,21 @@ class Result:
     error: str | None = None
     seconds: float = 0.0
     events: tuple[Any, ...] = field(default=(), repr=False)
+    folder: Path | None = field(default=None, repr=False)
+
+    def to_notebook(self, path: str | Path) -> None:
+        """Writes the run as a notebook that opens in Jupyter and runs by itself. Raises UsageError where the run's record is
+        gone, or the file cannot be written."""
+        self._write("ipynb", path)
+
+    def to_html(self, path: str | Path) -> None:
+        """Writes the run as one HTML page. Raises UsageError as `to_notebook` does."""
+        self._write("html", path)
+
+    def _write(self, form: str, path: str | Path) -> None:
+        from codeact import exports  # brings the views with it
+        from codeact.errors import UsageError
+
+        if self.folder is None:
+            raise UsageError(f"{self.run}: has no record to write a file from")
+        exports.write(self.folder, form, Path(path))

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from importlib import resources
 from typing import Any
 
-from sandbox import Network, Notice, Sandbox, SandboxError
+from sandbox import CellResult, Network, Notice, Sandbox, SandboxError
 
 PACKAGE = "codeact_inside"
 FOLDER = ".codeact"
@@ -38,9 +38,17 @@ NO_MODULES: Mapping[str, str] = {}
 MANIFEST_SECONDS = 20.0
 
 
-def prepare(box: Sandbox, names: list[str], modules: Mapping[str, str] = NO_MODULES) -> Any:
-    """Sets the kernel up, with `modules` to import (source by path), and describes the inputs `names`; the manifest as it
-    came, which is hostile.
+def prepare(
+    box: Sandbox,
+    names: list[str],
+    modules: Mapping[str, str] = NO_MODULES,
+    *,
+    given: Mapping[str, str] = NO_MODULES,
+    typed: bool = False,
+) -> Any:
+    """Sets the kernel up, with `modules` to import (source by path), loads the values `given` (a line of code by the name of
+    its variable), and describes these and the inputs `names`; the manifest as it came, which is hostile. `typed`: answers
+    come with their types.
 
     None where describing failed. Raises SandboxError when the kernel cannot be set up.
     """
@@ -49,7 +57,7 @@ def prepare(box: Sandbox, names: list[str], modules: Mapping[str, str] = NO_MODU
             box.write(f"{FOLDER}/{PACKAGE}/{file.name}", file.read_bytes(), read_only=True)
     for path, source in modules.items():
         box.write(f"{FOLDER}/{path}", source, read_only=True)
-    return set_up_kernel(box, names)
+    return set_up_kernel(box, names, given, typed=typed)
 
 
 def warm(box: Sandbox) -> None:
@@ -77,43 +85,73 @@ def network(setting: Network | None) -> str:
     return str(said["some"]).replace("{hosts}", str(setting))
 
 
-def restore(box: Sandbox, loaded: Sequence[str], modules: Mapping[str, str]) -> None:
+def restore(box: Sandbox, loaded: Sequence[str], modules: Mapping[str, str], *, typed: bool = False) -> None:
     """Sets up the kernel that came after one that died, and loads the files again with the lines that did before."""
-    prepare(box, [], modules)
+    prepare(box, [], modules, typed=typed)
     for line in loaded:
         box.run(line, timeout=SETUP_SECONDS)
 
 
-def set_up_kernel(box: Sandbox, names: list[str] | None = None) -> Any:
-    """What a fresh kernel needs, and with `names` the manifest."""
+def set_up_kernel(
+    box: Sandbox,
+    names: list[str] | None = None,
+    given: Mapping[str, str] = NO_MODULES,
+    *,
+    typed: bool = False,
+) -> Any:
+    """What a fresh kernel needs, and with `names` or `given` the manifest."""
     lines = [
         *(f"import {name} as {short}" for short, name in IMPORTED.get(box.image, {}).items()),
         "import sys",
         f"sys.path.append('/workspace/{FOLDER}')",
-        f"import {PACKAGE}.answers",
-        f"{PACKAGE}.answers.install()",
+        f"import {PACKAGE}.answers, {PACKAGE}.given",
+        f"{PACKAGE}.answers.install(typed={typed})",
+        *describing(names or [], given),
+        f"del sys, {PACKAGE}",
     ]
-    if names:
-        paths = [f"data/{name}" for name in names]
-        lines += [
-            f"import json, {PACKAGE}.manifest, {PACKAGE}.loading",
-            f"_described = {PACKAGE}.manifest.describe({paths!r}, seconds={MANIFEST_SECONDS})",
-            f"{PACKAGE}.loading.load(_described, globals())",
-            "print(json.dumps(_described))",
-            "del json, _described",
-        ]
-    lines += [f"del sys, {PACKAGE}"]
     cell = box.run("\n".join(lines), timeout=SETUP_SECONDS)
-    if (
-        names and cell.status == "died"
-    ):  # a file that kills whoever looks at it: the run goes on without a manifest
-        set_up_kernel(box)
+    if names and not given and cell.status == "died":
+        set_up_kernel(
+            box, typed=typed
+        )  # a file that kills whoever looks at it: the run goes on without a manifest
         return None
     if cell.status != "ok":
         said = [output.text for output in cell.outputs if isinstance(output, Notice)]
         reason = cell.error or "; ".join(said) or cell.status
         raise SandboxError(f"the kernel could not be set up: {reason}; see --memory and `codeact doctor`")
+    return read_manifest(cell) if names or given else None
+
+
+def describing(names: Sequence[str], given: Mapping[str, str]) -> list[str]:
+    """Code that loads values and files, and prints what they are."""
+    if not names and not given:
+        return []
+    paths = [f"data/{name}" for name in names]
+    described = [f"{PACKAGE}.given.describe({name!r}, {name})" for name in given]
+    return [
+        f"import json, {PACKAGE}.manifest, {PACKAGE}.loading, {PACKAGE}.given",
+        *given.values(),
+        f"_described = {PACKAGE}.manifest.describe({paths!r}, seconds={MANIFEST_SECONDS})",
+        f"{PACKAGE}.loading.load(_described, globals(), keep={list(given)!r})",
+        f"_described['variables'] = [{', '.join(described)}]",
+        "print(json.dumps(_described))",
+        "del json, _described",
+    ]
+
+
+def describe(box: Sandbox, names: Sequence[str], given: Mapping[str, str]) -> Any:
+    """Loads and describes what came later, in a kernel that is set up: as `prepare` does. Raises SandboxError."""
+    cell = box.run(
+        "\n".join([f"import {PACKAGE}", *describing(names, given), f"del {PACKAGE}"]), timeout=SETUP_SECONDS
+    )
+    if cell.status != "ok":
+        raise SandboxError(f"the data could not be loaded: {cell.error or cell.status}; see --memory")
+    return read_manifest(cell)
+
+
+def read_manifest(cell: CellResult) -> Any:
+    """What the code of `describing` printed; None for what is no JSON."""
     try:
-        return json.loads(cell.stdout) if names else None
+        return json.loads(cell.stdout)
     except (ValueError, RecursionError):
         return None

@@ -519,6 +519,12 @@ class Sandbox:
         except OSError as error:
             raise FileError(f"{source}: cannot be read on the host: {error.strerror}") from error
 
+    def add_input(self, name: str, source: Path) -> None:
+        """One more input, as `inputs` has them: it is there too when the sandbox is started afresh. Raises FileError."""
+        check_input_name(name)
+        self.put(source, f"data/{name}")
+        self._inputs[name] = source
+
     def write(self, path: str, content: bytes | str, *, read_only: bool = False) -> None:
         """Writes a file of the workspace, which code inside may change unless it is `read_only`. Raises FileError."""
         data = content.encode() if isinstance(content, str) else content

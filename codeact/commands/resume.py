@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -12,6 +12,9 @@ from codeact import config
 from codeact.commands.invocation import ANSWERED, NO_ANSWER, Invocation, as_json, put, say
 from codeact.commands.runs import find
 from codeact.commands.solve import mcp_servers, play, read_schema, read_task, settings_options
+
+if TYPE_CHECKING:
+    from sandbox.types import BackendName
 
 
 @click.command()
@@ -71,7 +74,7 @@ def replay(run: str, as_object: bool) -> int:
             sandbox_limits=Limits(
                 memory=settings.memory, cpus=settings.cpus, pids=settings.pids, disk=settings.disk
             ),
-            backend=settings.sandbox,  # type: ignore[arg-type]  # one of the choices of the setting
+            backend=cast("BackendName", settings.sandbox),
             runtime=settings.runtime,
             network=settings.network,
             tools=[*settings.tools, *servers],

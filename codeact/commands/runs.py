@@ -69,8 +69,8 @@ def runs(
 @click.argument("names", metavar="RUN...", nargs=-1, required=True)
 def delete(names: tuple[str, ...]) -> int:
     """Delete runs with all that they kept: journal, figures, files handed over. A live run is refused."""
-    from codeact.commands.housekeeping import remove
     from codeact.home import runs_dir
+    from codeact.tidying import remove
 
     folders = [runs_dir() / name for name in names]
     for name, folder in zip(names, folders, strict=True):

@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     from codeact.events import Event
     from codeact.tools.approval import Approval, Mode
     from codeact.tools.tool import Tool
-    from codeact.types import Result
+    from codeact.types import ActionStyle, OnDeath, Result
     from codeact.views.console import View
+    from sandbox.types import BackendName
 
 TASK_BYTES = 1024 * 1024
 
@@ -101,10 +102,7 @@ def play(
 ) -> int:
     """Makes an agent of settings, lets it go and reports; the exit code. `had` is how many replies of its model the run
     has had."""
-    from codeact.commands.housekeeping import tidy_in_background
-
     out = prepare_out(settings.out)
-    tidy_in_background(settings.runs_size)
     with _view(settings) as view, mcp_servers(settings) as servers:
         agent = _agent(settings, schema, out, view, servers, had)
         with _signals(agent, view) as begun:
@@ -259,18 +257,19 @@ def _agent(
             memory=settings.memory, cpus=settings.cpus, pids=settings.pids, disk=settings.disk
         ),
         cell_timeout=settings.cell_timeout,
-        backend=settings.sandbox,  # type: ignore[arg-type]  # one of the choices of the setting
+        backend=cast("BackendName", settings.sandbox),
         runtime=settings.runtime,
         network=settings.network,
         packages=settings.pip,
-        actions=settings.actions,  # type: ignore[arg-type]  # one of the choices of the setting
+        actions=cast("ActionStyle", settings.actions),
         tools=[*settings.tools, *servers],
         tools_off=settings.tools_off,
         approve=approval(settings, view),
-        on_death=settings.on_death,  # type: ignore[arg-type]  # one of the choices of the setting
+        on_death=cast("OnDeath", settings.on_death),
         started_with=started_with(settings),
         on_progress=view.say if view else lambda line: None,
         out=out,
+        runs_size=settings.runs_size,
     )
 
 

@@ -7,6 +7,7 @@ import datetime
 import decimal
 import enum
 import fractions
+import json
 import math
 import pathlib
 import sys
@@ -15,8 +16,12 @@ import uuid
 import warnings
 from typing import Any
 
-from sandbox_guest.host import HostCallError, call
+from sandbox_guest.host import HostCallError, call, call_with_buffers
 
+from . import values
+
+MAX_PLAIN = 1024 * 1024
+"""Characters, as JSON, of the plain form of an answer that goes along with its typed form."""
 MAX_DEPTH = 64
 MAX_ROWS = 100_000
 MAX_COLUMNS = 20
@@ -29,6 +34,26 @@ def final_answer(value: Any) -> None:
         call("final_answer", {"value": plain(value), "single": _is_array(value)})
     except HostCallError as error:
         raise _KINDS.get(error.kind, RuntimeError)(str(error)) from None
+
+
+def _typed_final_answer(value: Any) -> None:
+    """As above, where the host wants the value with its types. The plain form goes along where it is not large."""
+    try:
+        made, buffers = values.encode(value, "the answer")
+        payload = {"typed": made, "single": _is_array(value), **_plain_form(value)}
+        call_with_buffers("final_answer", payload, buffers)
+    except values.CannotCross as error:
+        raise TypeError(str(error)) from None
+    except HostCallError as error:
+        raise _KINDS.get(error.kind, RuntimeError)(str(error)) from None
+
+
+def _plain_form(value: Any) -> dict[str, Any]:
+    try:
+        made = plain(value)
+        return {"value": made} if len(json.dumps(made)) <= MAX_PLAIN else {}
+    except (TypeError, ValueError):
+        return {}
 
 
 def names() -> dict[str, str]:
@@ -185,14 +210,24 @@ def _missing(item: Any, depth: int) -> Any:
     return plain(item, depth + 1)
 
 
-def install() -> None:
-    """Makes `final_answer` a name of every cell, and tells the host which variables there are when a cell fails."""
+def install(*, typed: bool = False) -> None:
+    """Makes `final_answer` a name of every cell, and tells the host which variables there are when a cell fails. `typed`:
+    answers go to the host with their types."""
     shell = _shell()
-    shell.user_ns["final_answer"] = final_answer
-    shell.user_ns_hidden["final_answer"] = final_answer
+    function = _typed_final_answer if typed else final_answer
+    function.__name__ = function.__qualname__ = "final_answer"
+    shell.user_ns["final_answer"] = function
+    shell.user_ns_hidden["final_answer"] = function
+    _install_given(shell)
     shell.events.register("post_run_cell", _tell_names)
     _quieten()
     shell.execution_count = 1  # what is set up here is no cell of the author's
+
+
+def _install_given(shell: Any) -> None:
+    from . import given  # which needs the names that are told from here
+
+    given.install(shell)
 
 
 def _quieten() -> None:

@@ -7,7 +7,7 @@ import keyword
 import re
 import time
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from .reading import Line, execute
@@ -19,11 +19,13 @@ _PACKED = 4
 """How many times its size a packed file may hold to count as small."""
 
 
-def load(manifest: dict[str, Any], space: dict[str, Any], *, seconds: float = 5) -> None:
+def load(
+    manifest: dict[str, Any], space: dict[str, Any], *, seconds: float = 5, keep: Sequence[str] = ()
+) -> None:
     """Puts what the files hold into ``space`` and marks their entries: ``loaded`` is True, ``read`` has the names used.
 
-    With one file the names are those of its reading line (``df``); with several they come from the files' names. All
-    or nothing: where there are more than MAX_PARTS tables, or a large one, the reading lines stay as they are.
+    With one file the names are those of its reading line (``df``); with several, with a file that is named like a variable,
+    and where a name is one of ``keep``, they come from the files' names. All or nothing: where there are more than MAX_PARTS tables, or a large one, the reading lines stay as they are.
     """
     end = time.monotonic() + seconds
     parts = list(_readable(manifest))
@@ -35,7 +37,8 @@ def load(manifest: dict[str, Any], space: dict[str, Any], *, seconds: float = 5)
             return
         line = entry["read"]
         assigned = _assigned(line)
-        if len(parts) > 1:
+        renamed = len(parts) > 1 or not set(assigned).isdisjoint(keep) or str(entry.get("name")) == name
+        if renamed:
             names = _names(assigned, name, taken)
             line = _renamed(line, names)
             assigned = list(names.values())
@@ -46,7 +49,7 @@ def load(manifest: dict[str, Any], space: dict[str, Any], *, seconds: float = 5)
             continue
         space |= made
         entry["read"], entry["loaded"] = line, True
-        if len(parts) > 1:  # the remarks speak of the variables of the line as it was
+        if renamed:  # the remarks speak of the variables of the line as it was
             entry["notes"] = [_renamed_in(note, names) for note in entry.get("notes", [])]
 
 

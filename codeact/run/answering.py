@@ -3,49 +3,60 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from codeact import events
-from codeact.answers import AnswerCheck
+from codeact.answers import Answer, Check
 from codeact.errors import Answered
 from codeact.run.record import Record
+from sandbox.hostcalls import Answer as Returned
+from sandbox.hostcalls import HostCall
 
 
 class Answering:
     """`guess` is an answer in words that was asked about; it stands where nothing better comes. While `muted`, answers are
     checked as ever, and kept nowhere but in `again`: the code that gives them is executed again."""
 
-    def __init__(self, check: AnswerCheck, said: Mapping[str, str], record: Record) -> None:
+    def __init__(self, check: Check, said: Mapping[str, str], record: Record) -> None:
         self._check, self._said, self._record = check, said, record
-        self._accepted: deque[Any] = deque()
+        self._accepted: deque[Answer] = deque()
         self._refused: deque[tuple[Any, str]] = deque()
-        self.guess: Any = None
+        self.guess: Answer | None = None
         self.muted = False
-        self.again: list[Any] = []
+        self.again: list[Answer] = []
 
-    def take(self, payload: Any) -> None:
+    def renew(self) -> None:
+        """For another task: no answer was given yet."""
+        self._accepted.clear()
+        self._refused.clear()
+        self.guess = None
+
+    def take(self, call: HostCall) -> Returned:
         """`final_answer`, called by code in the sandbox. Raises HostCallRefused, which is raised in the cell."""
-        try:
-            answer = self._check.from_code(payload)
-            (self.again if self.muted else self._accepted).append(answer)
-        except Exception as refusal:
-            if self.muted:
-                raise
-            answer = payload.get("value") if isinstance(payload, dict) else None
-            self._refused.append((answer, str(refusal)))
-            raise
+        payload = call.value
+        given = payload.get("value") if isinstance(payload, dict) else None
+        self._take(given, lambda: self._check.given(payload, call.buffers))
+        return Returned(None)
 
     def take_written(self, arguments: Mapping[str, Any]) -> None:
         """`final_answer`, called by the model itself. Raises HostCallRefused."""
-        self.take({"value": self._check.written(arguments)})
+        self._take(arguments.get("value"), lambda: self._check.called(arguments))
+
+    def _take(self, given: Any, answer: Callable[[], Answer]) -> None:
+        try:
+            (self.again if self.muted else self._accepted).append(answer())
+        except Exception as refusal:
+            if not self.muted:
+                self._refused.append((given, str(refusal)))
+            raise
 
     @property
     def given(self) -> bool:
         return bool(self._accepted)
 
     @property
-    def last(self) -> Any:
+    def last(self) -> Answer:
         return self._accepted[-1]
 
     def told(self) -> Iterator[events.Event]:
@@ -54,14 +65,15 @@ class Answering:
             answer, problem = self._refused.popleft()
             yield self._record.emit(events.AnswerGiven(answer=answer, accepted=False, problem=problem))
         for answer in self._accepted:
-            yield self._record.emit(events.AnswerGiven(answer=answer, accepted=True))
+            file = None if answer.typed is None else self._record.keep_answer(*answer.typed)
+            yield self._record.emit(events.AnswerGiven(answer=answer.shown, accepted=True, file=file))
 
     def in_words(self, text: str, *, unfounded: bool, small: bool) -> Iterator[events.AnswerGiven | str]:
         """A plain reply is an answer. One that no code stands behind (`unfounded`), and one of a small model, is asked
         about once: yields the event, then what is asked. Raises Answered."""
-        answer, problem = self._check.from_words(text)
+        answer, problem = self._check.said(text)
         given = self._record.emit(
-            events.AnswerGiven(answer=answer, accepted=problem is None, problem=problem)
+            events.AnswerGiven(answer=answer.shown, accepted=problem is None, problem=problem)
         )
         assert isinstance(given, events.AnswerGiven)
         yield given

@@ -26,6 +26,14 @@ class Asking:
         self._pump: Pump[Delta | Retrying | Reply] | None = None
         self._interrupts_seen = 0
 
+    def renew(self) -> None:
+        """For another task, which nobody interrupted yet."""
+        self._interrupts_seen = self._repeats.count = 0
+
+    def use(self, model: Model) -> None:
+        """Another model answers from here on."""
+        self._model = model
+
     def interrupt(self) -> None:
         """May be called from any thread."""
         if self._pump is not None:

@@ -19,7 +19,9 @@ from codeact.run.meter import Meter
 from codeact.run.record import Record
 from codeact.run.repeats import Repeats
 from codeact.run.restore import Restored, Restorer, words
+from codeact.run.resume import Standing
 from codeact.run.setup import Setup
+from codeact.run.taking import Taking
 from codeact.tools import stubs
 from codeact.tools.runner import ToolRunner
 from codeact.types import Reading
@@ -64,8 +66,15 @@ class Cells:
         self._asked_unseen = False
         self._full_texts = 0
         self.ran = False
+        self.taking = Taking(box)
         self.described: Any = None
         self.loaded: Sequence[str] = ()
+
+    def stand(self, standing: Standing) -> None:
+        """Where a run that is carried on stands."""
+        self.loaded = standing.loaded
+        self.count = len(history(standing.log).cells)
+        self.ran = self.count > 0
 
     # -- the code of a reply -------------------------------------------------------------------------------------
 
@@ -100,7 +109,7 @@ class Cells:
         self, turn: int, source: str, done: list[Past]
     ) -> Generator[events.Event, None, tuple[str, list[str]]]:
         """Runs one cell, and adds it to `done`, those of this turn; its observation, and the names of its pictures."""
-        said = yield from self._revived(done)
+        said = yield from self.revived(done)
         self.count += 1
         yield self._record.emit(events.CodeStarted(turn=turn, source=source, cell=self.count))
         cell = yield from self._run_cell(source, said)
@@ -166,6 +175,9 @@ class Cells:
                 if item is not None:
                     yield self._record.emit(events.OutputDelta(output=item))
             cell = item
+        except GeneratorExit:
+            self._box.interrupt()  # nobody reads on: the cell must not run on by itself
+            raise
         finally:
             pump.close()
             self._record.on_post = lambda: None
@@ -233,10 +245,10 @@ class Cells:
     def _set_up(self) -> None:
         """A kernel that died is followed by one that has what every kernel of the run has."""
         self._box.revive()
-        workspace.restore(self._box, self.loaded, self.modules)
+        workspace.restore(self._box, self.loaded, self.modules, typed=self._setup.check.typed)
 
-    def _revived(self, done: Sequence[Past]) -> Generator[events.Event, None, tuple[Output, ...]]:
-        """Sees to it that there is a kernel with the state that the cells of the run and of this turn left."""
+    def revived(self, done: Sequence[Past]) -> Generator[events.Event, None, tuple[Output, ...]]:
+        """Sees to it that there is a kernel with the state that the cells of the run and of this turn (`done`) left."""
         said, lost = self._box.revive()
         if lost is not None:
             words = yield from self._after_death(_last_words(said), lost, done)

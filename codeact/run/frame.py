@@ -4,20 +4,33 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import json
 from collections import deque
-from collections.abc import Container, Generator, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from typing import Any
 
-from codeact import artifacts, context, events, inputs, journal, manifest, workspace
-from codeact.errors import Answered, CodeActError, LimitReached, RunEnded
+from codeact import (
+    artifacts,
+    context,
+    events,
+    given,
+    inputs,
+    journal,
+    manifest,
+    tidying,
+    workspace,
+)
+from codeact.answers import Answer
+from codeact.errors import Answered, CodeActError, LimitReached, RunEnded, UsageError
+from codeact.given import Inputs
 from codeact.recorded import RecordedCalls
+from codeact.run import taking
 from codeact.run.answering import Answering
 from codeact.run.asking import Asking
 from codeact.run.calls import Calls
 from codeact.run.cells import Cells
-from codeact.run.history import history
+from codeact.run.history import Past, history
 from codeact.run.meter import Meter
 from codeact.run.record import Record
 from codeact.run.repeats import Repeats
@@ -28,144 +41,249 @@ from codeact.run.setup import Setup
 from codeact.tools import crossing, prompt
 from codeact.tools.context import RunContext
 from codeact.tools.runner import ToolRunner
-from codeact.types import Artifact, Reading, Usage
-from sandbox import Connection, Sandbox, SandboxError
+from codeact.types import Artifact, Reading, Result, Usage
+from sandbox import CellResult, Connection, SandboxError
 from sandbox.hostcalls import HostFunction, WithCall
 
 
 class Run:
-    """One run, and the steps that the agent's loop is made of. Used by one thread; `interrupt` may be called from any."""
+    """One run, and the steps that the agent's loop is made of. Its sandbox and its record are there within `opened`, and there
+    it does one task after the other. Used by one thread at a time; `interrupt` may be called from any."""
 
     def __init__(
-        self,
-        setup: Setup,
-        task: str | None,
-        data: Mapping[str, Path],
-        user: RunContext,
-        standing: Standing | None = None,
+        self, setup: Setup, inputs: Inputs, user: RunContext, standing: Standing | None = None
     ) -> None:
-        """`standing` is where a run that is carried on stands; `task` is a further one, then, or None."""
-        self._setup, self._task, self._data, self._standing = setup, task, data, standing
+        """`standing` is where a run that is carried on stands."""
+        self._setup, self._inputs, self._standing = setup, inputs, standing
         self.id = standing.run if standing else journal.new_run_id()
-        self._folder = standing.folder if standing else setup.runs / self.id
+        self.folder = standing.folder if standing else setup.runs / self.id
         self.first_turn = standing.turn if standing else 1
         self._pending = standing.pending if standing else None
-        self._record = Record(self.id, self._folder)
+        self._record = Record(self.id, self.folder)
         before = standing.usage if standing else Usage()
         self._meter = Meter(setup.limits, turns=self.first_turn - 1, usage=before)
         self._answering = Answering(setup.check, setup.style.said, self._record)
-        repeats = Repeats()
-        self._asking = Asking(setup.model, setup.style, self._record, self._meter, repeats)
-        connections: deque[Connection] = deque()
-        reads = {tool.path for tool in setup.tools.tools if tool.policy.effects == "read"}
-        recorded = RecordedCalls(standing.log if standing else (), reads=reads)
+        self._repeats = Repeats()
+        self._asking = Asking(setup.model, setup.style, self._record, self._meter, self._repeats)
+        self.answer: Any = None
+        """What the last task was answered with, as the user gets it."""
+        self._reads = {tool.path for tool in setup.tools.tools if tool.policy.effects == "read"}
+        self._recorded = RecordedCalls(standing.log if standing else (), reads=self._reads)
         self._tools = ToolRunner(
             setup.tools,
             run=self.id,
-            emit=lambda event: self._tool_event(event, reads),
-            recorded=recorded,
-            first_call=1 + sum(isinstance(e, events.ToolCalled) for e in (standing.log if standing else ())),
+            emit=self._tool_event,
+            recorded=self._recorded,
+            first_call=1 + (standing.calls if standing else 0),
             context=user,
             encode=crossing.Encoder(lambda file, inside: self._box.put(file, inside)),
             left=self._meter.left,
         )
         self._meter.waited = lambda: self._tools.waited
-        functions: dict[str, HostFunction | WithCall] = {
-            "final_answer": self._answering.take,
-            "names": lambda payload: self._cells.take_names(payload),
-        }
-        if setup.tools.tools and setup.style.imports:
-            functions[crossing.FUNCTION] = crossing.function(
-                self._tools.call, lambda inside, target: self._box.get(inside, target)
-            )
-        if setup.pool is not None and setup.style.code:
-            self._box = setup.pool.take(
-                inputs=data, functions=functions, on_connection=connections.append, label=self.id
-            )
+        self._connections: deque[Connection] = deque()
+        self._data: Mapping[str, Path] = {}
+        self._given: Mapping[str, Path] = {}
+        self._interrupt_cell: Callable[[], None] = lambda: None
+        self._news = ""
+
+    # -- the sandbox and the record ------------------------------------------------------------------------------
+
+    @contextmanager
+    def opened(self) -> Iterator[None]:
+        """The record and the sandbox, started, while this lasts. Of a run that is carried on, the state is not there yet.
+
+        Raises UsageError for what cannot be given or recorded, and SandboxError; nothing is left then.
+        """
+        if self._standing is None:
+            self._record.open()
         else:
-            self._box = Sandbox(
-                setup.image,
-                limits=setup.sandbox_limits,
-                timeout=setup.cell_timeout,
-                inputs=data,
-                functions=functions,
-                backend=setup.backend,
-                runtime=setup.runtime,
-                network=setup.network,
-                on_connection=connections.append,
-                packages=setup.packages,
-                on_progress=setup.on_progress,
-                label=self.id,
+            self._record.reopen(self._standing.size, self._standing.last)
+        tidying.in_background(self._setup.runs, self._setup.runs_size)
+        try:
+            self._data, self._given = self._kept_inputs()
+            with self._sandbox():
+                if self._standing is None and self._setup.style.code:
+                    self._prepare()
+                yield
+        finally:
+            self._tools.close()
+            if self._record.begun:
+                self._record.close()
+            else:
+                self._record.discard()
+
+    def _kept_inputs(self) -> tuple[Mapping[str, Path], Mapping[str, Path]]:
+        if self._standing is not None:
+            return self._standing.data, self._standing.given
+        return given.keep(self._inputs, self.folder)
+
+    @contextmanager
+    def _sandbox(self) -> Iterator[None]:
+        """The sandbox and the cells in it; it is started where there is code to run."""
+        functions: dict[str, HostFunction | WithCall] = {
+            "final_answer": WithCall(self._answering.take),
+            "names": lambda payload: self._cells.take_names(payload),
+            taking.FUNCTION: WithCall(lambda call: self._cells.taking.take(call)),
+        }
+        if self._setup.tools.tools and self._setup.style.imports:
+            functions[crossing.FUNCTION] = crossing.function(
+                self._tools.call, lambda inside, target: box.get(inside, target)
             )
+        box = self._setup.sandbox(
+            inputs={**self._data, **given.in_sandbox(self._given)},
+            functions=functions,
+            on_connection=self._connections.append,
+            label=self.id,
+        )
         self._cells = Cells(
-            setup,
-            self._box,
+            self._setup,
+            box,
             self._record,
             self._meter,
             self._answering,
-            connections,
+            self._connections,
             self._tools,
-            recorded,
-            repeats,
+            self._recorded,
+            self._repeats,
         )
         self._calls = Calls(
-            setup, self._cells, self._record, self._meter, self._answering, self._tools, recorded, repeats
+            self._setup,
+            self._cells,
+            self._record,
+            self._meter,
+            self._answering,
+            self._tools,
+            self._recorded,
+            self._repeats,
         )
-        if standing is not None:
-            self._record.log = list(standing.log)
-            self._answering.guess = standing.guess
-            self._cells.loaded = standing.loaded
-            self._cells.count = len(history(standing.log).cells)
-            self._cells.ran = self._cells.count > 0
+        self._box, self._interrupt_cell = box, box.interrupt
+        if self._standing is not None:
+            self._record.log = list(self._standing.log)
+            if self._standing.guess is not None:
+                self._answering.guess = self._again(self._standing.guess)
+            self._cells.stand(self._standing)
+        with box if self._setup.style.code else nullcontext():
+            yield
 
-    # -- from start to end ---------------------------------------------------------------------------------------
+    def _prepare(self) -> None:
+        lines = {name: given.line(name, path) for name, path in self._given.items()}
+        self._cells.described = workspace.prepare(
+            self._box,
+            list(self._data),
+            self._cells.modules,
+            given=lines,
+            typed=self._setup.check.typed,
+        )
+        self._cells.loaded = [*lines.values(), *manifest.loaded_lines(self._cells.described)]
 
-    def play(self, turns: Iterator[events.Event]) -> Iterator[events.Event]:
-        """Starts the sandbox, goes through the turns, and ends with `RunEnded`, however they end."""
-        with self._sandbox():
-            if self._setup.style.code:
-                self._cells.described = workspace.prepare(self._box, list(self._data), self._cells.modules)
-                self._cells.loaded = manifest.loaded_lines(self._cells.described)
-            self._record.open()
-            try:
-                yield self.emit(self._started())
-                yield from self._to_the_end(turns)
-            finally:
-                self._tools.close()
-                self._record.close()
+    # -- tasks -----------------------------------------------------------------------------------------------------
 
-    def _sandbox(self) -> AbstractContextManager[object]:
-        """The sandbox, where there is code to run: else nothing is started."""
-        return self._box if self._setup.style.code else nullcontext()
+    def play(self, task: str, turns: Iterator[events.Event]) -> Iterator[events.Event]:
+        """One task: goes through the turns, and ends with `RunEnded`, however they end."""
+        yield self.emit(self._started(task))
+        yield from self._to_the_end(turns)
 
-    def play_on(self, turns: Iterator[events.Event]) -> Iterator[events.Event]:
+    def play_next(self, task: str, turns: Iterator[events.Event]) -> Iterator[events.Event]:
+        """As `play`, for each task of a session: those after the first go on from what there is. Limits count afresh."""
+        log = self._record.log
+        self.answer, self._record.ending, self._pending = None, False, None
+        self.first_turn = _next_turn(log)
+        self._meter.renew(self.first_turn - 1)
+        self._answering.renew()
+        self._asking.renew()
+        if not log:
+            yield from self.play(task, turns)
+            return
+        news, self._news = self._news, ""
+        text = "\n\n".join(filter(None, (news, f"Task: {task.strip()}")))
+        yield self.emit(events.RunResumed(model=self._setup.model.name, task=task, text=text))
+        yield from self._to_the_end(turns)
+
+    def play_on(self, task: str | None, turns: Iterator[events.Event]) -> Iterator[events.Event]:
         """As `play`, for a run that is carried on: its state first, then the turns."""
         assert self._standing is not None
-        self._record.reopen(self._standing.size)
-        try:
-            with self._sandbox():
-                yield from self._to_the_end(itertools.chain(self._resumed(self._standing), turns))
-        finally:
-            self._tools.close()
-            self._record.close()
+        yield from self._to_the_end(itertools.chain(self._resumed(self._standing, task), turns))
 
-    def _resumed(self, standing: Standing) -> Iterator[events.Event]:
+    def _resumed(self, standing: Standing, task: str | None) -> Iterator[events.Event]:
         past = history(standing.log)
         restored = self._cells.restore(past.alive, files=False) if self._setup.style.code else Restored()
         self._cells.keep_full_again(cell.result for cell in past.cells if cell.result is not None)
         if past.cells:
             yield from self._cells.told(restored, "the run was carried on", "the sandbox, with all in it")
-        text = "\n\n".join(
-            filter(None, (not_as_it_was(restored), self._task and f"Task: {self._task.strip()}"))
-        )
-        yield self.emit(events.RunResumed(model=self._setup.model.name, task=self._task, text=text))
-        if standing.answer is not None and self._task is None:
-            raise Answered(answer=standing.answer[0])
+        text = "\n\n".join(filter(None, (not_as_it_was(restored), task and f"Task: {task.strip()}")))
+        yield self.emit(events.RunResumed(model=self._setup.model.name, task=task, text=text))
+        if standing.answer is not None and task is None:
+            raise Answered(answer=self._again(standing.answer))
+
+    def _again(self, event: events.AnswerGiven) -> Answer:
+        """An accepted answer of the record."""
+        file = None if event.file is None else self.folder / event.file
+        return self._setup.check.recorded(event.answer, file)
+
+    # -- between tasks ---------------------------------------------------------------------------------------------
+
+    def get(self, name: str) -> Any:
+        """The value of a variable. Raises UsageError or SandboxError."""
+        self._revived()
+        return self._cells.taking.get(name)
+
+    def put(self, data: Mapping[str, Any]) -> None:
+        """Gives the kernel more data, as `data` of a task does. Raises UsageError or SandboxError; nothing is recorded then."""
+        new = Inputs.of(data)
+        for name in new.files:
+            if name in self._data:
+                raise UsageError(f"{name}: there is such a file in data/ already; give this one another name")
+        self._revived()
+        files, values = given.keep(new, self.folder)
+        for name, path in (files | given.in_sandbox(values)).items():
+            self._box.add_input(name, path)
+        lines = {name: given.line(name, path) for name, path in values.items()}
+        described = workspace.describe(self._box, list(files), lines)
+        self._data, code = {**self._data, **files}, [*lines.values(), *manifest.loaded_lines(described)]
+        if self._record.log:
+            self._record_data(files, values, "\n".join(code), manifest.render(described))
+        else:
+            self._given = {**self._given, **values}
+            self._cells.loaded = [*self._cells.loaded, *code]
+            self._cells.described = manifest.merged(self._cells.described, described)
+
+    def _record_data(
+        self, files: Mapping[str, Path], values: Mapping[str, Path], code: str, text: str
+    ) -> None:
+        """As a turn whose code is the user's, so that it is made again in its place."""
+        turn = _next_turn(self._record.log)
+        self.emit(events.TurnStarted(turn=turn))
+        self.emit(events.DataGiven(**self._files(files, values)))
+        said = f"{context.follow_ups()['given']}\n{text}"
+        if code:
+            self._cells.count += 1
+            self.emit(events.CodeStarted(turn=turn, source=code, cell=self._cells.count))
+            self._cells.observe(turn, said, [Past(self._cells.count, turn, code, CellResult("ok"))])
+        else:
+            self._cells.observe(turn, said)
+
+    def _files(self, files: Mapping[str, Path], values: Mapping[str, Path]) -> dict[str, Any]:
+        """Data as the record names it."""
+        return {
+            "data": {name: str(path.absolute()) for name, path in files.items()},
+            "inputs": {name: inputs.fingerprint(path) for name, path in files.items()},
+            "given": {name: path.relative_to(self.folder).as_posix() for name, path in values.items()},
+        }
+
+    def _revived(self) -> None:
+        """A kernel that is up, with the state that the tasks left."""
+        if not self._setup.style.code:
+            raise UsageError(
+                "the model of this session runs no code, so that there is no kernel: see run_python"
+            )
+        for _ in self._cells.revived(()):
+            pass
 
     def replay(self) -> Replay:
         """Executes the cells of a recorded run again, compares, and records nothing."""
         assert self._standing is not None
         cells = history(self._standing.log).cells
+        self._data, self._given = self._standing.data, self._standing.given
         try:
             with self._sandbox():
                 restored = self._cells.restore(cells, files=False) if cells else Restored()
@@ -173,16 +291,33 @@ class Run:
             self._tools.close()
         return compared(self._standing, cells, restored, self._answering.again)
 
-    def _tool_event(self, event: events.Event, reads: Container[str]) -> events.Event:
+    def result(self, seen: Sequence[events.Event]) -> Result[Any]:
+        """What the events of one task, the last of which is its end, come to."""
+        ended = seen[-1]
+        assert isinstance(ended, events.RunEnded)
+        return Result(
+            answer=self.answer,
+            status=ended.status,
+            run=ended.run,
+            usage=ended.usage,
+            artifacts=ended.artifacts,
+            error=ended.error,
+            seconds=ended.seconds,
+            events=tuple(seen),
+            folder=self.folder,
+        )
+
+    def _tool_event(self, event: events.Event) -> events.Event:
         """Records an event of a tool: a call with effects is on the disk before it is made."""
         if self._cells.restoring:
             return event
-        return self._record.post(event, sync=isinstance(event, events.ToolCalled) and event.tool not in reads)
+        return self._record.post(
+            event, sync=isinstance(event, events.ToolCalled) and event.tool not in self._reads
+        )
 
-    def _started(self) -> events.RunStarted:
+    def _started(self, task: str) -> events.RunStarted:
         setup = self._setup
-        schema = json.dumps(setup.check.schema) if setup.check.schema else None
-        text = manifest.render(self._cells.described) if self._data else ""
+        text = manifest.render(self._cells.described) if self._data or self._given else ""
         settings = {
             "image": setup.image,
             "limits": dataclasses.asdict(setup.limits),
@@ -196,8 +331,7 @@ class Run:
             "tools": [tool.path for tool in setup.tools.tools],
             "sandbox": self._box.backend,
             "unenforced": dict(self._box.unenforced),
-            "data": {name: str(path.absolute()) for name, path in self._data.items()},
-            "inputs": {name: inputs.fingerprint(path) for name, path in self._data.items()},
+            **self._files(self._data, self._given),
             "loaded": list(self._cells.loaded),
             "runtime": setup.runtime,
             "output_schema": setup.check.schema,
@@ -206,11 +340,11 @@ class Run:
             "out": str(setup.out) if setup.out else None,
         }
         return events.RunStarted(
-            task=self._task or "",
+            task=task,
             model=setup.model.name,
             settings=settings,
             system=self._rules(),
-            first=context.first_text(self._task or "", text, schema),
+            first=context.first_text(task, text, context.asked(setup.check)),
         )
 
     def _rules(self) -> str:
@@ -238,6 +372,8 @@ class Run:
         self._record.ending = True
         if not isinstance(ended, Answered) and self._answering.guess is not None:
             ended, failure = Answered(answer=self._answering.guess), None
+        answer = ended.answer
+        self.answer = None if answer is None else answer.value
         self._box.end_connections()
         yield from self._cells.beside()
         kept, problems = self._collect()
@@ -247,7 +383,7 @@ class Run:
         yield self.emit(
             events.RunEnded(
                 status=ended.status,  # type: ignore[arg-type]
-                answer=ended.answer,
+                answer=None if answer is None else answer.shown,
                 usage=self._meter.usage + _of_tools(self._record.log),
                 seconds=self._meter.seconds,
                 artifacts=tuple(kept),
@@ -258,7 +394,7 @@ class Run:
             raise failure
 
     def _collect(self) -> tuple[list[Artifact], list[str]]:
-        target = self._setup.out or self._folder / "artifacts"
+        target = self._setup.out or self.folder / "artifacts"
         try:
             kept, problems = artifacts.collect(self._box, target)
         except SandboxError:  # it is gone, and what it held with it
@@ -271,7 +407,7 @@ class Run:
         self._meter.interrupts += 1
         self._asking.interrupt()
         self._tools.interrupt()
-        self._box.interrupt()
+        self._interrupt_cell()
 
     # -- the steps of a turn -------------------------------------------------------------------------------------
 
@@ -298,9 +434,13 @@ class Run:
 
     def take_words(self, turn: int, text: str) -> Iterator[events.Event]:
         """A reply without code. Raises Answered when it is taken for the answer."""
-        unfounded = bool(self._data) and not self._cells.ran and not self._calls.made
+        unfounded = bool(self._data or self._given) and not self._cells.ran and not self._calls.made
         for step in self._answering.in_words(text, unfounded=unfounded, small=self._setup.model.small):
             yield self.observe(turn, step) if isinstance(step, str) else step
+
+
+def _next_turn(log: Iterable[events.Event]) -> int:
+    return 1 + max((event.turn for event in log if isinstance(event, events.TurnStarted)), default=0)
 
 
 def _of_tools(log: Iterable[events.Event]) -> Usage:

@@ -22,15 +22,26 @@ class Meter:
         self.ended = ""
         self.waited: Callable[[], float] = lambda: 0.0
         self._began = time.monotonic()
+        self._waited_before = 0.0
+
+    def renew(self, turns: int) -> None:
+        """For another task after so many turns: it may use as much again."""
+        self._turns_before, self._tokens_before = turns, self.usage.total_tokens
+        self.interrupts, self.ended = 0, ""
+        self._waited_before = self.waited()
+        self._began = time.monotonic()
 
     @property
     def seconds(self) -> float:
         return time.monotonic() - self._began
 
+    def _waited(self) -> float:
+        return self.waited() - self._waited_before
+
     def left(self) -> float | None:
         """Seconds until the limit of the run; None where it has none."""
         limit = self.limits.seconds
-        return None if limit is None else max(0.0, limit - self.seconds + self.waited())
+        return None if limit is None else max(0.0, limit - self.seconds + self._waited())
 
     def check(self, turn: int) -> None:
         """Raises LimitReached, or Interrupted when the person said so twice."""
@@ -39,7 +50,7 @@ class Meter:
             raise Interrupted(self.ended or "ended by the person")
         for name, value, limit in (
             ("turns", turn - 1 - self._turns_before, limits.turns),
-            ("seconds", self.seconds - self.waited(), limits.seconds),
+            ("seconds", self.seconds - self._waited(), limits.seconds),
             ("tokens", self.usage.total_tokens - self._tokens_before, limits.tokens),
         ):
             if limit is not None and value >= limit:

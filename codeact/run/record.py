@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import base64
 import dataclasses
+import shutil
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
-from codeact import events, journal
+from codeact import blobs, events, journal
 from codeact.blobs import PICTURES
 from codeact.errors import JournalError, UsageError
+from codeact.inside import packed
 from codeact.journal import Journal
 from codeact.types import Artifact
 from sandbox import Image
@@ -43,8 +46,8 @@ class Record:
         """Makes the run's folder. Raises UsageError where it cannot be made."""
         self._journal = Journal(self._folder)
 
-    def reopen(self, size: int) -> None:
-        """Goes on with a journal that held `log` when it was of `size` bytes. Raises UsageError where another process does,
+    def reopen(self, size: int, last: int) -> None:
+        """Goes on with a journal that was of `size` bytes and whose last event had the number `last`. Raises UsageError where another process does,
         or did since."""
         self._journal = Journal(self._folder, again=True)
         if self._journal.size > size:
@@ -52,12 +55,34 @@ class Record:
             raise UsageError(
                 f"{self._run}: another process carried it on just now; see `codeact show {self._run}`"
             )
-        self._seq = max((event.seq for event in self.log), default=0)
+        self._seq = last
         for path in journal.figures(self._folder):
             content = path.read_bytes()
             mime = MIMES.get(path.suffix[1:], "application/octet-stream")
             self.pictures[path.name] = Image(mime, base64.b64encode(content).decode())
             self.figures.append(Artifact(path.name, path, len(content)))
+
+    @property
+    def begun(self) -> bool:
+        """Whether there is an event."""
+        return self._seq > 0
+
+    def discard(self) -> None:
+        """Removes the run's folder: the run did not begin."""
+        self.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def keep_answer(self, made: Any, buffers: Sequence[bytes | bytearray | memoryview]) -> str:
+        """Stores an answer with its types; the name of its file in the run's folder. Raises JournalError."""
+        folder = self._folder / "answers"
+        try:
+            folder.mkdir(exist_ok=True)
+            path = folder / f"{len(list(folder.glob('*.value'))) + 1}.value"
+            with blobs.writing(path) as file:
+                packed.write(file, made, buffers)
+        except OSError as error:
+            raise JournalError(f"{folder}: cannot be written: {error.strerror}; free some space") from error
+        return path.relative_to(self._folder).as_posix()
 
     def close(self) -> None:
         with self._lock:

@@ -15,17 +15,21 @@ from codeact.types import Reading, Usage
 @dataclass(frozen=True, slots=True)
 class Standing:
     """`turn` is the next one. `pending` is its reply, where that was read already. `answer` is an accepted one with which
-    the run was about to end, in a tuple; `guess` one in words that was asked about."""
+    the run was about to end; `guess` one in words that was asked about."""
 
     folder: Path
     log: Sequence[events.Event]
     started: events.RunStarted
     turn: int
     pending: Reading | None
-    answer: tuple[Any] | None
-    guess: Any
+    answer: events.AnswerGiven | None
+    guess: events.AnswerGiven | None
     usage: Usage
     ended: events.RunEnded | None
+    calls: int
+    """How many calls of tools there were."""
+    last: int
+    """The number of the last event."""
     size: int
     """Of the journal when it was read, in bytes: it is locked only later."""
 
@@ -35,7 +39,25 @@ class Standing:
 
     @property
     def data(self) -> dict[str, Path]:
-        return {name: Path(path) for name, path in self.started.settings.get("data", {}).items()}
+        return {name: Path(path) for name, path in self._of_all("data").items()}
+
+    @property
+    def inputs(self) -> dict[str, Any]:
+        """What the files of the data were known by."""
+        return self._of_all("inputs")
+
+    @property
+    def given(self) -> dict[str, Path]:
+        """The files of values that became variables."""
+        return {name: self.folder / file for name, file in self._of_all("given").items()}
+
+    def _of_all(self, field: str) -> dict[str, Any]:
+        """What was given at first, and later."""
+        found = dict(self.started.settings.get(field, {}))
+        for event in self.log:
+            if isinstance(event, events.DataGiven):
+                found |= getattr(event, field)
+        return found
 
     @property
     def loaded(self) -> list[str]:
@@ -46,15 +68,15 @@ def standing(run: Path) -> Standing:
     """Reads the journal of a run, given by its folder or its file. Raises UsageError for one that cannot be carried on."""
     folder = run if run.is_dir() else run.parent
     size = (folder / journal.FILE if run.is_dir() else run).stat().st_size
-    log = journal.load(run)
+    whole = journal.load(run)
+    log = events.standing(whole)
     if not log or not isinstance(log[0], events.RunStarted):
         raise UsageError(f"{folder.name}: the run ended before it began; start it again with `codeact solve`")
     turn = 1
     pending: Reading | None = None
-    given: tuple[Any] | None = None
-    answer: tuple[Any] | None = None
-    guess: Any = None
-    usage = Usage()
+    given: events.AnswerGiven | None = None
+    answer: events.AnswerGiven | None = None
+    guess: events.AnswerGiven | None = None
     ended: events.RunEnded | None = None
     for event in log:
         match event:
@@ -63,14 +85,14 @@ def standing(run: Path) -> Standing:
                     turn, pending = event.turn, None
                 given = None
             case events.Replied():
-                pending, usage = event.reading, usage + event.usage
+                pending = event.reading
             case events.AnswerGiven(accepted=True):
-                given = (event.answer,)
+                given = event
             case events.Observed():
                 turn, pending = event.turn + 1, None
                 acted = event.cell is not None or bool(event.results)
                 answer = given if acted else None
-                guess = given[0] if given and not acted else guess
+                guess = given if given and not acted else guess
                 given = None
             case events.RunEnded():
                 if event.status == "answered":
@@ -78,7 +100,17 @@ def standing(run: Path) -> Standing:
                 ended, answer, guess = event, None, None
             case events.RunResumed():
                 ended = None
-    return Standing(folder, log, log[0], turn, pending, answer, guess, usage, ended, size)
+    usage = sum((event.usage for event in whole if isinstance(event, events.Replied)), Usage())
+    calls = sum(isinstance(event, events.ToolCalled) for event in whole)
+    last = max(event.seq for event in whole)
+    return Standing(folder, log, log[0], turn, pending, answer, guess, usage, ended, calls, last, size)
+
+
+def check_given(given: Mapping[str, Path]) -> None:
+    """Raises UsageError that names a value whose file is gone."""
+    for name, path in given.items():
+        if not path.is_file():
+            raise UsageError(f"{path}: is not there any more, and held the data {name!r}; put it back")
 
 
 def check_data(data: Mapping[str, Path], recorded: Mapping[str, Any], *, changed: bool) -> None:

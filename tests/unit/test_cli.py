@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from codeact import events, journal
-from codeact.commands import housekeeping, invocation
+from codeact import events, journal, tidying
+from codeact.commands import invocation
 from codeact.commands.solve import printed, read_task
 from codeact.errors import CodeActError, ModelAuthError, ModelUnreachable, UsageError
 from codeact.events import Error
@@ -511,9 +511,9 @@ def test_the_oldest_runs_go_when_they_hold_too_much_and_neither_a_live_nor_the_l
         os.utime(folder / "run.jsonl", (1000 + number, 1000 + number))
     live = journal.Journal(tmp_path / "r1", again=True)
     os.utime(tmp_path / "r1" / "run.jsonl", (1001, 1001))
-    assert housekeeping.tidy(tmp_path, 60_000) == []
-    assert [path.name for path in housekeeping.tidy(tmp_path, 35_000)] == ["r0", "r2", "r3"]
-    assert [path.name for path in housekeeping.tidy(tmp_path, 1)] == ["r4"]
+    assert tidying.tidy(tmp_path, 60_000) == []
+    assert [path.name for path in tidying.tidy(tmp_path, 35_000)] == ["r0", "r2", "r3"]
+    assert [path.name for path in tidying.tidy(tmp_path, 1)] == ["r4"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["r1", "r5"]
     live.close()
 

@@ -6,6 +6,7 @@ import itertools
 
 from codeact import context, events
 from codeact.actions import read
+from codeact.answers import AnswerCheck
 from codeact.types import Usage
 from sandbox.types import Image
 
@@ -51,12 +52,12 @@ def test_messages_are_only_added_at_the_end() -> None:
 
 
 def test_the_task_stands_last() -> None:
-    text = context.first_text(" What? ", "data/a.csv", '{"type": "integer"}')
+    text = context.first_text(" What? ", "data/a.csv", context.asked(AnswerCheck({"type": "integer"})))
     assert text == (
         "Files:\ndata/a.csv\n\nTask: What?\n\n"
         'The value given to final_answer must fit this JSON Schema:\n{"type": "integer"}'
     )
-    assert context.first_text("What?", "", None) == "Task: What?"
+    assert context.first_text("What?", "", "") == "Task: What?"
 
 
 def test_every_follow_up_is_a_line() -> None:

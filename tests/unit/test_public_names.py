@@ -7,7 +7,7 @@ import importlib
 import pytest
 
 PUBLIC = {
-    "codeact": "Agent Artifact CodeActError Message Model ModelError Reply Request Result RunLimits ScriptedModel Usage"
+    "codeact": "Agent Artifact CodeActError Figure Message Model ModelError Reply Request Result RunLimits ScriptedModel Session Usage"
     " UsageError resolve tool toolset warm",
     "sandbox": "CellError CellResult Connection ConnectionLost Dropped EngineError EngineNotFound EnginePermission FileError FileInfo"
     " HostCallRefused Image ImageError ImageNotFound Limits Network Notice Output Pool PoolClosed ProtocolError Rich Rung Sandbox"

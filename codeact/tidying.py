@@ -10,6 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from codeact.blobs import sizes
+from codeact.journal import FILE, held
+
 
 @dataclass(frozen=True, slots=True)
 class Held:
@@ -22,9 +25,6 @@ class Held:
 
 def sizes_of(runs: Path) -> Iterator[Held]:
     """What the runs in a folder hold."""
-    from codeact.blobs import sizes
-    from codeact.journal import FILE
-
     for journal in runs.glob(f"*/{FILE}"):
         with contextlib.suppress(OSError):
             yield Held(journal.parent, sum(sizes(journal.parent)), journal.stat().st_mtime)
@@ -32,8 +32,6 @@ def sizes_of(runs: Path) -> Iterator[Held]:
 
 def remove(folder: Path) -> bool:
     """Removes a run with all that it kept; False where it is live, or gone already. Raises OSError."""
-    from codeact.journal import held
-
     doomed = folder.with_name(f".{folder.name}-{uuid.uuid4().hex[:6]}")
     try:
         with held(folder) as ours:
@@ -61,11 +59,10 @@ def tidy(runs: Path, limit: int) -> list[Path]:
     return removed
 
 
-def tidy_in_background(limit: str) -> None:
-    from codeact.home import runs_dir
-    from sandbox.types import parse_size
-
-    threading.Thread(target=_quietly, args=(runs_dir(), parse_size(limit)), name="tidy", daemon=True).start()
+def in_background(runs: Path, limit: int | None) -> None:
+    """As `tidy`, on a thread of its own; with None nothing is removed."""
+    if limit is not None:
+        threading.Thread(target=_quietly, args=(runs, limit), name="tidy", daemon=True).start()
 
 
 def _quietly(runs: Path, limit: int) -> None:

@@ -1,0 +1,61 @@
+"""Reading a stream of events to its end, for what the task came to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from codeact import events
+from codeact.carried import carried
+from codeact.errors import CodeActError, UsageError
+from codeact.run import Run
+from codeact.types import Result
+from sandbox import SandboxError
+
+Observer = Callable[[events.Event], None]
+"""Gets each event as it happens; may not change the run."""
+Stream = Generator[events.Event, None, None]
+
+
+def check_task(task: str) -> None:
+    """Raises UsageError for a task that says nothing."""
+    if not task.strip():
+        raise UsageError("the task is empty: say what is to be found out or done")
+
+
+def consumed(run: Run, stream: Stream, observers: Sequence[Observer]) -> Result[Any]:
+    """A task to its end. What keeps it from beginning is raised; later, it is in the result."""
+    seen: list[events.Event] = []
+    with _in_the_result(seen):
+        for event in stream:
+            _see(event, seen, observers)
+    return run.result(seen)
+
+
+async def awaited(run: Run, stream: Stream, observers: Sequence[Observer]) -> Result[Any]:
+    """As `consumed`, in the running event loop."""
+    seen: list[events.Event] = []
+    carrying = carried(stream, run.interrupt)
+    try:
+        with _in_the_result(seen):
+            async for event in carrying:
+                _see(event, seen, observers)
+    finally:
+        await carrying.aclose()
+    return run.result(seen)
+
+
+def _see(event: events.Event, seen: list[events.Event], observers: Sequence[Observer]) -> None:
+    seen.append(event)
+    for observer in observers:
+        observer(event)
+
+
+@contextmanager
+def _in_the_result(seen: Sequence[events.Event]) -> Iterator[None]:
+    try:
+        yield
+    except (CodeActError, SandboxError):
+        if not seen or not isinstance(seen[-1], events.RunEnded):
+            raise
