@@ -311,9 +311,16 @@ def _check(output_type: Any, schema: dict[str, Any] | None) -> Check:
 
 
 def _tools(options: Options) -> runner.Setup:
-    from codeact.tools.load import tools_from  # what reads sources is loaded where there are some
-
+    permission, permit = approval.approval(options.get("approve", "writes")), options.get("permit")
     source = options.get("tools", ())
-    tools = policy.without(tools_from(source), options.get("tools_off", ())) if source else ()
-    permission = approval.approval(options.get("approve", "writes"))
-    return runner.Setup(tools, permission, options.get("permit"), policy.Guards(tools))
+    if not source:
+        return runner.Setup((), permission, permit)
+    from codeact.tools import names, stubs  # what reads sources is loaded where there are some
+    from codeact.tools.load import tools_from
+
+    tools = policy.without(tools_from(source), options.get("tools_off", ()))
+    stubs.check(tools)
+    for name in names.moved(tool.path for tool in tools):
+        if say := options.get("on_progress"):
+            say(f"{name[:-1]} is called tools.{name} in code: that name is one that `tools` has itself")
+    return runner.Setup(tools, permission, permit, policy.Guards(tools))

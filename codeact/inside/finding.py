@@ -10,6 +10,7 @@ import inspect
 import math
 import pkgutil
 import re
+import sys
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -104,6 +105,25 @@ def list(namespace: str = "") -> Tools:  # noqa: A001 - what it is called in `to
         for each in _index().tools
         if not wanted or f".{each.path}".startswith(f".{wanted}.") or each.path == wanted
     )
+
+
+def attribute(name: str) -> Any:
+    """What `import tools` has not read yet: a namespace, for `tools.shop.order_status(...)`."""
+    if not name.startswith("_"):
+        try:
+            return importlib.import_module(f"tools.{name}")
+        except ModuleNotFoundError as error:
+            if error.name != f"tools.{name}":
+                raise
+    near = difflib.get_close_matches(name, names(), 3)
+    meant = f"did you mean {' or '.join(near)}?" if near else "tools.search('some words') finds tools"
+    raise AttributeError(f"tools has no {name!r}; {meant}", name=name)
+
+
+def names() -> builtins.list[str]:
+    """What is in `tools`, the namespaces that were not imported yet too."""
+    root = sys.modules["tools"]
+    return sorted({*vars(root), *(module.name for module in pkgutil.iter_modules(root.__path__))})
 
 
 class _Index:

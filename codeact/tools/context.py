@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import threading
-from collections.abc import Mapping
+import types
+import typing
+from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
@@ -36,6 +39,25 @@ class ToolContext:
 
 
 CURRENT: ContextVar[ToolContext] = ContextVar("codeact_tool_call")
+
+
+def hidden(signature: inspect.Signature, hints: Mapping[str, Any]) -> tuple[inspect.Parameter, ...]:
+    """The parameters that are annotated as ToolContext: code in the sandbox does not see them."""
+    return tuple(each for name, each in signature.parameters.items() if _is_context(hints.get(name)))
+
+
+def values(parameters: Sequence[inspect.Parameter]) -> dict[str, ToolContext]:
+    """The call that is being answered, for hidden parameters. Anywhere else those with a default keep it, and for others
+    it raises ToolError."""
+    outside = CURRENT.get(None) is None
+    return {
+        each.name: current_call() for each in parameters if not (outside and each.default is not each.empty)
+    }
+
+
+def _is_context(hint: Any) -> bool:
+    wrapped = typing.get_origin(hint) in (typing.Union, types.UnionType, typing.Annotated)
+    return hint is ToolContext or (wrapped and ToolContext in typing.get_args(hint))
 
 
 def current_call() -> ToolContext:

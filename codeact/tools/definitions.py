@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from codeact.errors import ToolSourceError
+from codeact.tools import context, signatures
 from codeact.tools.arguments import Check
 from codeact.tools.functions import crossing
 from codeact.tools.functions import namespace as as_namespace
-from codeact.tools.names import identifier
+from codeact.tools.names import identifier, in_tools
 from codeact.tools.plain import converter, validation
 from codeact.tools.schemas import Schema, Schemas, needed, python_names
 from codeact.tools.tool import Parameter, Policy, Tool
@@ -40,7 +42,8 @@ def from_definition(
     secret: frozenset[str] = frozenset(),
 ) -> Tool:
     """A tool from a function definition, with or without its `{"type": "function", "function": ...}`, or from one with
-    `input_schema`. `call` gets JSON values by the names in the definition. Raises ToolSourceError where it has no name.
+    `input_schema`. `call` gets JSON values by the names in the definition, and the ToolContext where it has a parameter
+    annotated as that. Raises ToolSourceError where it has no name.
     """
     inner = definition.get("function", definition)
     if not isinstance(inner, Mapping) or not isinstance(inner.get("name"), str) or not inner["name"]:
@@ -54,12 +57,21 @@ def from_definition(
     return from_schema(
         inner["name"],
         next(found, {}),
-        call,
+        _with_context(call),
         namespace=namespace,
         description=description if isinstance(description, str) else "",
         policy=policy,
         secret=secret,
     )
+
+
+def _with_context(call: Callable[..., Any]) -> Callable[..., Any]:
+    try:
+        signature = inspect.signature(call)
+    except (TypeError, ValueError):  # such as of a function of C
+        return call
+    hidden = context.hidden(signature, signatures.hints(signatures.inner(call)))
+    return (lambda **values: call(**values, **context.values(hidden))) if hidden else call
 
 
 def from_schema(
@@ -90,7 +102,7 @@ def from_schema(
         options = identifier("more", convert)
         made.append(Parameter(options, "options", schemas.text(more), False, None, _own(more, schemas)))
         convert[options] = converter(more, schemas.types)
-    tool_name = identifier(name, other="tool")
+    tool_name = in_tools(name, namespace)
     returned = Schemas(result, schemas.types) if document is None else schemas
     outcome = returned.read(result, f"{tool_name} result") if result is not None else {}
     return Tool(

@@ -12,17 +12,16 @@ from dataclasses import dataclass, fields
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
-from typing import Annotated, Any, TypeVar, overload
+from typing import Any, TypeVar, overload
 from uuid import UUID
 
 from pydantic.fields import FieldInfo
-from pydantic_core import PydanticUndefined
 
 from codeact.errors import ToolSourceError
-from codeact.tools import docstrings
+from codeact.tools import context, docstrings, signatures
 from codeact.tools.arguments import Check
 from codeact.tools.hints import STREAMS, Hints, validator
-from codeact.tools.names import identifier, snake
+from codeact.tools.names import identifier, in_tools, snake
 from codeact.tools.sources import own_source
 from codeact.tools.tool import Effects, Parameter, ParameterKind, Policy, Tool, Where
 
@@ -144,7 +143,9 @@ def _mark(function: F, options: Options) -> F:
     try:
         setattr(function, MARK, options)
     except AttributeError as error:
-        raise ToolSourceError(f"{_name(function)} cannot be marked; wrap it in a function") from error
+        raise ToolSourceError(
+            f"{signatures.name_of(function)} cannot be marked; wrap it in a function"
+        ) from error
     return function
 
 
@@ -196,11 +197,14 @@ def from_function(function: Callable[..., Any], options: Options | None = None) 
     """A tool of whatever can be called. Raises ToolSourceError where it has no signature that can be read."""
     options = options or marked(function) or Options()
     name = _tool_name(function, options)
-    inner = _inner(function)
-    docs = docstrings.read(options.description or _docstring(function))
-    signature = _signature(function, name)
-    asked = {each.name: _hint(each, _hints(inner)) for each in signature.parameters.values()}
-    result = _hints(inner).get("return", inspect.Parameter.empty)
+    inner = signatures.inner(function)
+    docs = docstrings.read(options.description or signatures.docstring(function))
+    hinted = signatures.hints(inner)
+    whole = signatures.signature(function, name)
+    hidden = context.hidden(whole, hinted)
+    signature = whole.replace(parameters=[each for each in whole.parameters.values() if each not in hidden])
+    asked = {each.name: signatures.hint(each, hinted) for each in signature.parameters.values()}
+    result = hinted.get("return", inspect.Parameter.empty)
     streams = typing.get_origin(result) is not None and typing.get_origin(result).__name__ in STREAMS
     streams = streams or inspect.isgeneratorfunction(inner) or inspect.isasyncgenfunction(inner)
     item = (typing.get_args(result) or (Any,))[0] if streams else result
@@ -217,7 +221,7 @@ def from_function(function: Callable[..., Any], options: Options | None = None) 
     returned = f"Iterator[{hints.text(item) or 'Any'}]" if streams else hints.text(result)
     return Tool(
         name=name,
-        call=_call(function, signature),
+        call=_call(function, whole, hidden),
         check=Check(name, tuple(parameters), _converters(parameters, asked), secret),
         namespace=namespace(options.namespace),
         description=docs.text,
@@ -230,85 +234,21 @@ def from_function(function: Callable[..., Any], options: Options | None = None) 
         policy=options.policy(),
         secret=frozenset(each.name for each in parameters if (each.sent or each.name) in secret),
         where=options.where,
-        source=own_source(function, name) if options.where == "sandbox" else "",
+        source=_shipped(function, name, hidden) if options.where == "sandbox" else "",
     )
 
 
 def namespace(name: str | None) -> str:
     """A namespace as identifiers with dots between them."""
-    return ".".join(identifier(part, other="tools") for part in name.split(".")) if name else ""
+    if not name:
+        return ""
+    first, *others = name.split(".")
+    return ".".join([in_tools(first, other="tools"), *(identifier(each, other="tools") for each in others)])
 
 
 def _tool_name(function: Any, options: Options) -> str:
-    name = options.name or _name(function)
-    return identifier("tool" if name == "<lambda>" else name, other="tool")
-
-
-def _name(function: Any) -> str:
-    """Of a callable object, its class's; nothing of the object itself."""
-    while isinstance(function, functools.partial):
-        function = function.func
-    return function.__name__ if inspect.isroutine(function) else snake(type(function).__name__)
-
-
-def _inner(function: Any) -> Any:
-    """The function with the hints and docstring."""
-    while isinstance(function, functools.partial):
-        function = function.func
-    if not inspect.isroutine(function):
-        function = type(function).__call__
-    return inspect.unwrap(function)
-
-
-def _docstring(function: Any) -> str | None:
-    while isinstance(function, functools.partial):
-        function = function.func
-    if inspect.isroutine(function):
-        return inspect.getdoc(function)
-    return inspect.getdoc(type(function).__call__) or inspect.getdoc(type(function))
-
-
-def _signature(function: Any, name: str) -> inspect.Signature:
-    """Without what a partial has bound."""
-    try:
-        found = inspect.signature(function)
-    except (TypeError, ValueError) as error:
-        raise ToolSourceError(f"the signature of {name} cannot be read; wrap it in a function") from error
-    bound = function.keywords if isinstance(function, functools.partial) else {}
-    kept = [each for each in found.parameters.values() if each.name not in bound]
-    return found.replace(parameters=kept)
-
-
-def _hints(function: Any) -> dict[str, Any]:
-    """Its type hints; those that name what cannot be found are left out."""
-    function = getattr(function, "__func__", function)
-    try:
-        return typing.get_type_hints(function, include_extras=True)
-    except Exception:  # noqa: BLE001 - a hint is any expression, and evaluating it may do anything
-        return dict(_resolvable(function))
-
-
-def _resolvable(function: Any) -> Iterator[tuple[str, Any]]:
-    scope = dict(getattr(function, "__globals__", {}))
-    scope.update(
-        zip(
-            function.__code__.co_freevars, (c.cell_contents for c in function.__closure__ or ()), strict=False
-        )
-    )
-    for name, hint in getattr(function, "__annotations__", {}).items():
-        try:
-            while isinstance(hint, str):
-                hint = eval(hint, scope)  # noqa: S307 - the user's own source, as typing.get_type_hints does
-        except Exception:  # noqa: BLE001, S112 - as above
-            continue
-        yield name, hint
-
-
-def _hint(parameter: inspect.Parameter, hints: Mapping[str, Any]) -> Any:
-    hint = hints.get(parameter.name, inspect.Parameter.empty)
-    if isinstance(parameter.default, FieldInfo):
-        return Annotated[Any if hint is inspect.Parameter.empty else hint, parameter.default]
-    return hint
+    name = options.name or signatures.name_of(function)
+    return in_tools("tool" if name == "<lambda>" else name, options.namespace or "")
 
 
 def _parameter(
@@ -321,9 +261,9 @@ def _parameter(
     hidden: bool,
 ) -> Parameter:
     name = identifier(found.name, taken, "argument")
-    annotated = _field(hint)
+    annotated = signatures.field_of(hint)
     starred = found.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    default = _default(found)
+    default = signatures.default(found)
     schema = {} if hint is inspect.Parameter.empty else hints.schema(found.name)
     schema.pop("default", None)  # it may be one that does not cross
     return Parameter(
@@ -336,21 +276,6 @@ def _parameter(
         description=(annotated.description if annotated else None) or docs.parameters.get(found.name, ""),
         sent="" if name == found.name else found.name,
     )
-
-
-def _field(hint: Any) -> FieldInfo | None:
-    metadata = getattr(hint, "__metadata__", ())
-    return next((each for each in metadata if isinstance(each, FieldInfo)), None)
-
-
-def _default(found: inspect.Parameter) -> Any:
-    """Its default, `...` where only the host can make it, or `Parameter.empty`."""
-    if not isinstance(found.default, FieldInfo):
-        return found.default
-    if found.default.default_factory is not None:
-        return ...
-    value = found.default.default
-    return inspect.Parameter.empty if value in (PydanticUndefined, ...) else value
 
 
 def crossing(value: Any, depth: int = 0) -> Any:
@@ -381,8 +306,18 @@ def _converters(parameters: list[Parameter], asked: Mapping[str, Any]) -> dict[s
     }
 
 
-def _call(function: Callable[..., Any], signature: inspect.Signature) -> Callable[..., Any]:
-    """Takes all values by name, also those that the function wants by position."""
+def _shipped(function: Callable[..., Any], name: str, hidden: Sequence[inspect.Parameter]) -> str:
+    if hidden:
+        raise ToolSourceError(
+            f"{name} cannot run in the sandbox: it takes {hidden[0].name}, a ToolContext, which only the host has"
+        )
+    return own_source(function, name)
+
+
+def _call(
+    function: Callable[..., Any], signature: inspect.Signature, hidden: Sequence[inspect.Parameter]
+) -> Callable[..., Any]:
+    """Takes all values by name, also those that the function wants by position; makes the hidden ones."""
     made = {
         name: each.default
         for name, each in signature.parameters.items()
@@ -395,6 +330,7 @@ def _call(function: Callable[..., Any], signature: inspect.Signature) -> Callabl
             for name, field in made.items()
         }
         filled.update(values)
+        filled.update(context.values(hidden))
         ordered = {name: filled[name] for name in signature.parameters if name in filled}
         bound = inspect.BoundArguments(signature, ordered)
         bound.apply_defaults()

@@ -42,7 +42,9 @@ def adapter(hint: Any) -> TypeAdapter[Any]:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ArbitraryTypeWarning)
-                return TypeAdapter(_known(hint), config=config)
+                made = TypeAdapter(_known(hint), config=config)
+            if made.pydantic_complete:  # it is not where a class names one that cannot be found
+                return made
         except Exception:  # noqa: BLE001, S112 - a hint is any expression, and pydantic fails on them in many ways
             continue
     return TypeAdapter(Any)

@@ -8,6 +8,19 @@ import unicodedata
 from collections.abc import Iterable
 
 MAX_NAME = 60
+ERRORS = (
+    "ArgumentError",
+    "CallCancelled",
+    "CallRefused",
+    "TooLarge",
+    "ToolError",
+    "ToolErrors",
+    "ToolTimeout",
+    "UnknownTool",
+)
+DISCOVERY = ("list", "search")
+OWN = frozenset((*ERRORS, *DISCOVERY, "errors"))
+"""What the package `tools` has itself."""
 
 
 def identifier(name: str, taken: Iterable[str] = (), other: str = "value", joint: str = "_") -> str:
@@ -24,6 +37,17 @@ def identifier(name: str, taken: Iterable[str] = (), other: str = "value", joint
     while found in taken:
         found, number = f"{kept}{joint}{number}", number + 1
     return found
+
+
+def in_tools(name: str, namespace: str = "", other: str = "tool") -> str:
+    """The name of a tool, or of a namespace, as an identifier for which `tools` has no use of its own: `search` as `search_`."""
+    made = identifier(name, other=other)
+    return f"{made}_" if not namespace and made in OWN else made
+
+
+def moved(names: Iterable[str]) -> list[str]:
+    """Of the full names of tools, those that `in_tools` changed."""
+    return sorted({first for name in names if (first := name.partition(".")[0]).removesuffix("_") in OWN})
 
 
 def snake(name: str) -> str:

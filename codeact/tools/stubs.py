@@ -10,27 +10,16 @@ from __future__ import annotations
 import ast
 import builtins
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from codeact.errors import ToolSourceError
 from codeact.tools import stub_text
-from codeact.tools.names import class_name, identifier
+from codeact.tools.names import DISCOVERY, ERRORS, OWN, class_name, identifier
 from codeact.tools.tool import Parameter, Tool, signature
 
 ROOT = "tools"
 RUNTIME = "codeact_inside"
-ERRORS = (
-    "ArgumentError",
-    "CallCancelled",
-    "CallRefused",
-    "TooLarge",
-    "ToolError",
-    "ToolErrors",
-    "ToolTimeout",
-    "UnknownTool",
-)
-DISCOVERY = ("list", "search")
 MAX_DOC = 4000
 MAX_FIELD_DOC = 200
 
@@ -38,6 +27,16 @@ MAX_FIELD_DOC = 200
 def modules(tools: Sequence[Tool]) -> dict[str, str]:
     """The files of the package `tools` by their path, such as `tools/shop.py`. Raises ToolSourceError where two tools,
     or a tool and a namespace, have one name."""
+    by_namespace = check(tools)
+    files = {}
+    for namespace, members in by_namespace.items():
+        inner = sorted(name for name in by_namespace if name and name.rpartition(".")[0] == namespace)
+        files[_path(namespace, package=bool(inner) or not namespace)] = _module(namespace, members, inner)
+    return {f"{ROOT}/errors.py": _errors_module(), **files}
+
+
+def check(tools: Iterable[Tool]) -> dict[str, list[Tool]]:
+    """The tools of each namespace, the empty one too. Raises ToolSourceError as `modules` does."""
     by_namespace: dict[str, list[Tool]] = {"": []}
     for tool in tools:
         _check_namespace(tool.namespace)
@@ -45,13 +44,7 @@ def modules(tools: Sequence[Tool]) -> dict[str, str]:
             by_namespace.setdefault(name, [])
         by_namespace[tool.namespace].append(tool)
     _check_names(by_namespace)
-    files = {}
-    for namespace, members in by_namespace.items():
-        inner = sorted(name for name in by_namespace if name and name.rpartition(".")[0] == namespace)
-        files[_path(namespace, package=bool(inner) or not namespace)] = _module(
-            namespace, members, by_namespace
-        )
-    return {f"{ROOT}/errors.py": _errors_module(), **files}
+    return by_namespace
 
 
 def _parents(namespace: str) -> Iterator[str]:
@@ -68,6 +61,10 @@ def _check_namespace(namespace: str) -> None:
     for part in namespace.split(".") if namespace else ():
         if identifier(part) != part:
             raise ToolSourceError(f"the namespace {namespace!r:.80} is no Python name; give it another")
+    if namespace.partition(".")[0] in OWN:
+        raise ToolSourceError(
+            f"the namespace {namespace} is called as something that `tools` has itself; give it another name"
+        )
 
 
 def _check_names(by_namespace: Mapping[str, list[Tool]]) -> None:
@@ -76,6 +73,10 @@ def _check_names(by_namespace: Mapping[str, list[Tool]]) -> None:
         for tool in members:
             if identifier(tool.name) != tool.name:
                 raise ToolSourceError(f"the tool {tool.name!r:.80} has no Python name; give it another")
+            if not tool.namespace and tool.name in OWN:
+                raise ToolSourceError(
+                    f"the tool {tool.name} is called as something that `tools` has itself; give it another name or a namespace"
+                )
             if tool.name in seen:
                 raise ToolSourceError(
                     f"there are two tools called {tool.path}; give one another name or namespace"
@@ -94,7 +95,9 @@ class _Names:
         taken = self.tools | parameters
         self.runtime = identifier("_host", taken)
         self.types = _types(members, self.tools)
-        self.errors = _errors(members, self.tools | {name for _, name, _ in self.types})
+        classes = {name for _, name, _ in self.types}
+        self.record = identifier("_Record", taken) if "Record" in self.tools | classes else "Record"
+        self.errors = _errors(members, self.tools | classes)
 
     def renamed(self, tool: Tool) -> dict[str, str]:
         """What the types of a tool are called in this module."""
@@ -130,20 +133,20 @@ def _errors(members: Sequence[Tool], taken: set[str]) -> list[str]:
     ]
 
 
-def _module(namespace: str, members: Sequence[Tool], by_namespace: Mapping[str, Sequence[Tool]]) -> str:
+def _module(namespace: str, members: Sequence[Tool], inner: Sequence[str]) -> str:
     names = _Names(members)
     parts = [_type(given, name, schema, names) for given, name, schema in names.types]
     parts += [_error(name, members) for name in names.errors]
     for tool in members:
         parts.append(_shipped(tool, names) if tool.where == "sandbox" else _stub(tool, names))
     body = "\n\n\n".join(part.strip("\n") for part in parts)
-    head = _head(namespace, names, body, by_namespace)
+    head = _head(namespace, names, body, inner)
     source = head + (f"\n\n\n{body}\n" if body else "\n")
     _check(source, namespace)
     return source
 
 
-def _head(namespace: str, names: _Names, body: str, by_namespace: Mapping[str, Sequence[Tool]]) -> str:
+def _head(namespace: str, names: _Names, body: str, inner: Sequence[str]) -> str:
     about = f"Tools of {namespace}: each call runs on the host." if namespace else stub_text.ROOT_TEXT
     lines = [f'"""{about}"""', "", "from __future__ import annotations", ""]
     imports = stub_text.imports(body)
@@ -152,21 +155,24 @@ def _head(namespace: str, names: _Names, body: str, by_namespace: Mapping[str, S
     if body:
         lines.append(f"from {RUNTIME} import calling{aliased}")
     if names.types:
-        lines.append(f"from {RUNTIME}.records import Record")
+        renamed = "" if names.record == "Record" else f" as {names.record}"
+        lines.append(f"from {RUNTIME}.records import Record{renamed}")
     if not namespace:
-        kept = [name for name in DISCOVERY if name not in names.tools and name not in by_namespace]
-        lines += [f"from {RUNTIME}.finding import {', '.join(kept)}"] if kept else []
-        shown = [name for name in ERRORS if name not in names.tools]
-        lines.append(stub_text.from_import(f"{RUNTIME}.toolerrors", shown))
+        lines.append(f"from {RUNTIME}.finding import attribute as __getattr__")
+        lines.append(f"from {RUNTIME}.finding import {', '.join(DISCOVERY)}")
+        lines.append(f"from {RUNTIME}.finding import names as __dir__")
+        lines.append(stub_text.from_import(f"{RUNTIME}.toolerrors", ERRORS))
     elif names.errors:
         lines.append(f"from {RUNTIME}.toolerrors import ToolError")
+    if namespace and inner:
+        lines += ["", stub_text.from_import(".", [name.rpartition(".")[2] for name in inner])]
     return "\n".join(lines).rstrip()
 
 
 def _type(given: str, name: str, schema: Mapping[str, Any], names: _Names) -> str:
     renamed = {each: here for each, here, _ in names.types}
     types = {each: inner for each, _, inner in names.types}
-    lines = [f"class {name}(Record):"]
+    lines = [f"class {name}({names.record}):"]
     fields = [each for each in schema["properties"] if isinstance(each, str) and identifier(each) == each]
     described = schema.get("description")
     doc = (

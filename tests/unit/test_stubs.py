@@ -358,7 +358,9 @@ def assert_defines(node: ast.stmt) -> None:
         case ast.ImportFrom(module=module):
             known = ("__future__", "typing", "datetime", "decimal", "pathlib", "uuid")
             assert str(module) in known or str(module).startswith("codeact_inside")
-        case ast.ClassDef(bases=[ast.Name(id="Record" | "ToolError")], decorator_list=[], keywords=[]):
+        case ast.ClassDef(
+            bases=[ast.Name(id="Record" | "_Record" | "ToolError")], decorator_list=[], keywords=[]
+        ):
             for inner in node.body:
                 match inner:
                     case ast.Expr(value=ast.Constant(value=str())):
@@ -448,13 +450,91 @@ def test_names_that_cannot_be_are_said(made: list[Tool], message: str) -> None:
     assert str(raised.value) == message
 
 
-def test_a_tool_that_is_called_as_ours_keeps_its_name(inside: Any) -> None:
-    made = [named("search", description="The web."), named("_host"), named("ToolError"), named("a", "errors")]
-    tools, asked = inside(made)
-    assert tools.search() == {"id": "1"}
-    assert tools._host() == {"id": "1"}
-    assert [path for path, _ in asked] == ["search", "_host"]
-    assert importlib.import_module("tools.errors").a() == {"id": "1"}
+@dataclasses.dataclass
+class Record:
+    id: str
+
+
+@dataclasses.dataclass
+class Line:
+    of: Record
+
+
+OWN = ["search", "list", "errors", "ToolError", "ToolErrors", "CallRefused"]
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_what_is_called_as_something_of_ours_gets_another_name(inside: Any, name: str) -> None:
+    def function() -> str:
+        return name
+
+    function.__name__ = name
+    made = [*tools_from([function]), named(name, "shop"), named("a", name)]
+    assert [each.path for each in made] == [f"{name}_", f"shop.{name}", f"{name}_.a"]
+    tools, asked = inside([dataclasses.replace(made[0], name=f"{name}_0"), *made[1:]])
+    getattr(tools.shop, name)()
+    importlib.import_module(f"tools.{name}_").a()
+    assert [path for path, _ in asked] == [f"shop.{name}", f"{name}_.a"]
+    assert {each.path for each in tools.list()} == {f"{name}_0", f"shop.{name}", f"{name}_.a"}
+    assert issubclass(tools.CallRefused, tools.ToolError)
+    assert issubclass(importlib.import_module("tools.errors").ToolErrors, ExceptionGroup)
+
+
+@pytest.mark.parametrize("name", OWN)
+@pytest.mark.parametrize("namespace", [False, True])
+def test_a_tool_made_by_hand_may_not_be_called_as_something_of_ours(name: str, namespace: bool) -> None:
+    made = named("a", "shop")
+    own = (
+        dataclasses.replace(made, namespace=name)
+        if namespace
+        else dataclasses.replace(made, name=name, namespace="")
+    )
+    with pytest.raises(
+        ToolSourceError, match=f"the .* {name} is called as something that `tools` has itself"
+    ):
+        stubs.check([own])
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ("class", "class_"), ("None", "None_"), ("__init__", "init"), ("__doc__", "doc"), ("print", "print"),
+        ("map", "map"), ("aio", "aio"), ("_host", "_host"), ("Record", "Record"), ("Any", "Any"), ("datetime", "datetime"),
+        ("find", "find"), ("calling", "calling"), ("annotations", "annotations"),
+    ],
+)  # fmt: skip
+def test_other_names_that_mean_something_can_be_called(inside: Any, given: str, name: str) -> None:
+    when = {"type": "object", "properties": {"when": {"type": "string"}}}
+    made = from_definition({"name": given, "parameters": when}, lambda **values: None)
+    assert made.name == name
+    tools, asked = inside([made, named("other", "space")])
+    assert getattr(tools, name)(when="now") == {"id": "1"}
+    assert getattr(tools, name).map(["now"]) == [{"id": "1"}]
+    assert [path for path, _ in asked] == [name, name]
+
+
+def test_namespaces_need_no_import_of_their_own(inside: Any) -> None:
+    tools, _ = inside([named("a", "shop"), named("b", "shop.old"), named("c", "money")])
+    assert {"money", "search", "shop"} <= set(dir(tools))
+    assert tools.shop.old.b() == tools.shop.a() == tools.money.c() == {"id": "1"}
+    with pytest.raises(AttributeError, match=r"tools has no 'shpo'; did you mean shop\?"):
+        tools.shpo  # noqa: B018
+    with pytest.raises(AttributeError, match=r"tools has no 'xyz'; tools.search"):
+        tools.xyz  # noqa: B018
+    assert not hasattr(tools, "__wrapped__")
+
+
+def test_a_class_of_theirs_may_be_called_record(inside: Any) -> None:
+    def record() -> Record:
+        return Record("1")
+
+    def line() -> Line:
+        return Line(Record("1"))
+
+    tools, _ = inside(tools_from([record, line]))
+    assert type(tools.record()) is tools.Record
+    assert tools.Record.__mro__[1].__module__.endswith("records")
+    assert tools.Line.__mro__[1] is tools.Record.__mro__[1]
 
 
 def test_what_runs_inside_is_shipped_as_it_is_written(inside: Any) -> None:

@@ -460,3 +460,19 @@ def test_a_secret_default_is_in_no_schema() -> None:
     assert "s3cret" not in repr(made)
     assert made.parameters[0].description == "The key."
     assert made.call(**made.check({})) == ("s3cret", [])
+
+
+def test_a_class_whose_fields_cannot_be_resolved_checks_nothing() -> None:
+    @dataclass
+    class Inner:
+        n: int
+
+    @dataclass
+    class Outer:
+        inner: Inner  # a name of this function, which pydantic cannot look up
+
+    def take(outer: Outer) -> Outer:
+        return outer
+
+    made = from_function(take)
+    assert made.check({"outer": {"inner": 1}}) == {"outer": {"inner": 1}}
