@@ -85,7 +85,7 @@ class CellRun:
 
     `rescue` kills all that runs as the agent's user, from outside. `waited` gives the seconds that the sandbox has spent
     waiting for the host's functions; they do not count against `timeout`, nor against `max_timeout`, up to which the code
-    may ask for more.
+    may ask for more, except those in which it computed at the same time.
     """
 
     bridge: Bridge
@@ -108,11 +108,17 @@ class CellRun:
     _due: float = 0.0
     """When the next step of the ladder is to be taken."""
     _started: float = 0.0
+    _worked: float = 0.0
+    """Seconds in which the code computed while a function of the host was at work for it."""
     _text: dict[str, TextCleaner] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         limit = max(self.timeout, self.max_timeout)
-        self._deadline = Deadline(self.timeout, limit, lambda: time.monotonic() - self.waited())
+        self._waited_before = self.waited()
+        self._deadline = Deadline(self.timeout, limit, self._clock)
+
+    def _clock(self) -> float:
+        return time.monotonic() - self.waited() + self._worked
 
     def stream(self, code: str, output_limit: int) -> Generator[Output, None, CellResult]:
         """Runs `code`; yields outputs, returns the result. Closing the generator interrupts the cell."""
@@ -202,11 +208,18 @@ class CellRun:
                 return [*self._flush(), Notice(clean(header.get("text")))]
             case "interrupt":
                 return self._begin_ladder("interrupted")
+            case "worked":
+                self._count_work(header.get("seconds"))
             case "call":
                 self._answer_for_time(header.get("call"), _object(body))
             case "done":
                 return self._end(header, body)
         return []
+
+    def _count_work(self, seconds: object) -> None:
+        """No more than was taken off for waiting."""
+        if isinstance(seconds, int | float) and seconds > 0:
+            self._worked = min(self._worked + seconds, self.waited() - self._waited_before)
 
     def _answer_for_time(self, call: object, asked: dict[str, Any]) -> None:
         """A `with more_time(...)` block of the cell begins or ends."""

@@ -21,6 +21,8 @@ HostFunction = Callable[[Any], Any]
 
 MAX_WAITING = 64
 """Calls under way at one moment; the supervisor refuses more, so more are not of its making."""
+MAX_THREADS = 4 * MAX_WAITING
+"""More than calls under way, for functions that go on when nobody waits for them any more."""
 MAX_HELD = 2 * frames.MAX_PAYLOAD
 """Bytes of arguments that are held at one moment, of all calls."""
 STALLED_SECONDS = 60.0
@@ -86,6 +88,9 @@ class _Call:
     wanted: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
     room: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(frames.CALL_ROOM))
 
+    at_work: bool = False
+    """Whether the function is, for code that waits for it."""
+
     @property
     def gone(self) -> bool:
         return self.host.cancelled.is_set()
@@ -109,7 +114,7 @@ class HostCalls:
         self._lock = threading.Lock()
         self._calls: dict[int, _Call] = {}
         self._held = 0
-        self._threads = 0
+        self._threads = self._under_way = 0
         self._at_work = 0
         self._since = 0.0
         self._waited = 0.0
@@ -139,8 +144,8 @@ class HostCalls:
                 if type(pieces) is int and 0 < pieces <= frames.CALL_ROOM:
                     call.room.release(pieces)
             case "cancel":
-                self._forget(call)
                 call.cancel()
+                self._forget(call)
 
     def _begin(self, number: int, header: dict[str, Any], body: bytes) -> None:
         cell = header.get("cell")
@@ -181,8 +186,9 @@ class HostCalls:
 
     def _start(self, call: _Call) -> None:
         with self._lock:
-            self._enter()
-            if self._threads < min(MAX_WAITING, len(self._calls)):
+            self._enter(call)
+            self._under_way += 1
+            if self._threads < min(MAX_THREADS, self._under_way):
                 self._threads += 1
                 threading.Thread(target=self._work, name="host-call", daemon=True).start()
         self._ready.put(call)
@@ -192,25 +198,35 @@ class HostCalls:
             if self._calls.get(call.host.number) is call:
                 del self._calls[call.host.number]
                 self._held -= call.incoming.size
+            self._leave(call)
 
     # -- time ----------------------------------------------------------------------------------------------------
 
     def waited(self) -> float:
-        """Seconds, all told, in which the sandbox waited for at least one function of the host."""
+        """Seconds, all told, in which the sandbox waited for at least one function of the host.
+
+        A function that goes on when nobody waits for it any more does not count.
+        """
         with self._lock:
             return self._waited + (time.monotonic() - self._since if self._at_work else 0.0)
 
-    def _enter(self) -> None:
+    def _enter(self, call: _Call) -> None:
         """Called with the lock held: a function is at work from here on."""
+        if call.gone or call.at_work:
+            return
+        call.at_work = True
         if self._at_work == 0:
             self._since = time.monotonic()
         self._at_work += 1
 
-    def _leave(self) -> None:
-        with self._lock:
-            self._at_work -= 1
-            if self._at_work == 0:
-                self._waited += time.monotonic() - self._since
+    def _leave(self, call: _Call) -> None:
+        """Called with the lock held."""
+        if not call.at_work:
+            return
+        call.at_work = False
+        self._at_work -= 1
+        if self._at_work == 0:
+            self._waited += time.monotonic() - self._since
 
     def close(self) -> None:
         with self._lock:
@@ -228,12 +244,15 @@ class HostCalls:
         while (call := self._ready.get()) is not None:
             self._run(call)
             del call  # what it carried is let go while this thread waits
+            with self._lock:
+                self._under_way -= 1
 
     def _run(self, call: _Call) -> None:
         try:
             made = self._outcome(call)
         finally:
-            self._leave()
+            with self._lock:
+                self._leave(call)
         if isinstance(made, Answer):
             self._answer(call, made)
         elif isinstance(made, _Failure):
@@ -246,14 +265,14 @@ class HostCalls:
         try:
             while not call.gone:
                 with self._lock:
-                    self._enter()
+                    self._enter(call)
                 try:
                     answer = next(answers, None)
                 except Exception as error:  # noqa: BLE001 - as for the call itself
-                    self._leave()
                     self._fail(call, _failure(error))
                     return
-                self._leave()
+                with self._lock:
+                    self._leave(call)
                 if answer is None:
                     self._answer(call, Answer(None))
                     return

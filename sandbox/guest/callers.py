@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import socket
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -52,8 +53,26 @@ class Callers:
         self._cell: int | None = None
         self._callers: set[Caller] = set()
         self._calls: dict[int, Caller] = {}
+        self._awaited: set[int] = set()
+        """Calls for whose answer, or next item, their callers wait."""
+        self._since = self._waited = 0.0
         self._paused: list[Caller] = []
         self._last = 0
+
+    def waited(self) -> float:
+        """Seconds in which at least one caller waited for the host, all told."""
+        return self._waited + (time.monotonic() - self._since if self._awaited else 0.0)
+
+    def _await(self, number: int) -> None:
+        if not self._awaited:
+            self._since = time.monotonic()
+        self._awaited.add(number)
+
+    def _end_wait(self, number: int) -> None:
+        if number in self._awaited:
+            self._waited = self.waited()
+            self._since = time.monotonic()
+            self._awaited.remove(number)
 
     def begin(self, cell: int) -> None:
         self._cell = cell
@@ -93,6 +112,7 @@ class Callers:
         if caller is None:
             return
         caller.within = header.get("last") is False
+        self._end_wait(number)
         if not caller.within and not header.get("item"):
             del self._calls[number]
             caller.call = 0
@@ -115,6 +135,7 @@ class Callers:
             case "call":
                 self._begin_call(caller, header, body)
             case "part" | "more" as op if caller.call:
+                self._await(caller.call)
                 self._pass_on(caller, {"op": op, "call": caller.call}, body)
             case "part" | "more":
                 pass  # of a call that was refused, or has its answer already
@@ -135,6 +156,7 @@ class Callers:
             self._last += 1
             caller.call, caller.owed = self._last, 0
             self._calls[self._last] = caller
+            self._await(self._last)
             sizes = {key: header[key] for key in PAYLOAD if type(header.get(key)) is int}
             told = {"op": "call", "call": self._last, "cell": self._cell, "name": name[:MAX_NAME], **sizes}
             self._pass_on(caller, told, body)
@@ -167,6 +189,7 @@ class Callers:
     def _drop(self, caller: Caller) -> None:
         """The host need not go on with a caller's call."""
         number, caller.call = caller.call, 0
+        self._end_wait(number)
         if self._calls.pop(number, None) is not None:
             self._send({"op": "cancel", "call": number}, b"")
 

@@ -27,6 +27,7 @@ from .loop import Loop
 from .network import Streams
 from .outputs import OutputGate
 from .pipes import Pipe
+from .work import Work
 
 VERSION = 3
 LEASE = 60.0
@@ -56,6 +57,7 @@ class Supervisor:
 
         self._files = Files(workspace)
         self._callers = Callers(self._loop, self._send, lambda: self._sequencer.unacked_bytes)
+        self._work = Work(self._callers.waited)
         self._streams: Streams | None = None
         if networked:
             self._streams = Streams(self._loop, self._send, lambda: self._sequencer.unacked_bytes)
@@ -85,6 +87,14 @@ class Supervisor:
         while self._bridge is not None or time.monotonic() - self._alone_since < self._lease:
             if not self._loop.turn(WAKE_MS):
                 self._wake_kernel()
+            self._tell_of_work()
+
+    def _tell_of_work(self) -> None:
+        """The host stops a cell's clock while one of its functions is at work; it does not see what the code does then."""
+        if self._request:
+            seconds = self._work.overlap(time.monotonic())
+            if seconds:
+                self._send({"op": "worked", "cell": self._cell, "seconds": round(seconds, 3)})
 
     # -- the host ------------------------------------------------------------------------------------------------
 
@@ -326,6 +336,7 @@ class Supervisor:
         self._cell = cell
         self._begin_count()
         self._callers.begin(cell)
+        self._work = Work(self._callers.waited)
         self._gate = OutputGate(
             int(header["limit"]),
             lambda output, data: self._send({"op": "output", "cell": cell, **output}, data),

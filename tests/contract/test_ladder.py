@@ -155,7 +155,7 @@ def test_more_time_of_a_thread_does_not_reach_the_next_cell(fresh: Sandbox) -> N
 
 
 def test_host_calls_count_for_nothing_however_they_overlap(fresh: Sandbox) -> None:
-    """Two that overlap, with the cell busy meanwhile, take longer than its seconds; after them the deadline goes on."""
+    """Two that overlap, with the cell asleep meanwhile, take longer than its seconds; after them the deadline goes on."""
     CALLS.entered.clear()
     CALLS.release.clear()
     timer = threading.Timer(1.5, CALLS.release.set)
@@ -164,7 +164,7 @@ def test_host_calls_count_for_nothing_however_they_overlap(fresh: Sandbox) -> No
         "from sandbox_guest.host import call\nimport threading, time\n"
         "calls = [threading.Thread(target=call, args=('hold', n)) for n in range(2)]\n"
         "for c in calls: c.start()\n"
-        f"{busy(1)}\n"
+        "time.sleep(1)\n"
         "for c in calls: c.join()\nprint('both')\nwhile True: pass",
         timeout=0.7,
     )
@@ -189,3 +189,49 @@ def test_a_cell_beside_one_that_is_half_read_is_refused(box: Sandbox) -> None:
     with pytest.raises(SandboxBusy):
         box.run("print('x')", on_output=lambda output: next_cell_works(box))
     next_cell_works(box)
+
+
+COMPUTE = "while True: pass"
+WAIT = "from sandbox_guest.host import call\ncall('stuck')"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        f"import threading\nthreading.Thread(target=exec, args=({WAIT!r},)).start()\n{COMPUTE}",
+        f"import subprocess, sys\nsubprocess.Popen([sys.executable, '-c', {COMPUTE!r}])\n{WAIT}",
+    ],
+    ids=["in another thread", "in another process"],
+)
+def test_what_is_computed_while_a_function_is_at_work_counts(make: Make, code: str) -> None:
+    release = threading.Event()
+    box = make(functions={"stuck": lambda _: release.wait(60)})
+    try:
+        assert box.run(code, timeout=1).status == "timeout"
+        assert not release.is_set()
+        next_cell_works(box)
+    finally:
+        release.set()
+
+
+def test_a_function_that_goes_on_after_its_cell_holds_up_no_later_one(make: Make) -> None:
+    release, entered = threading.Event(), threading.Event()
+
+    def stuck(_: object) -> bool:
+        entered.set()
+        return release.wait(60)
+
+    box = make(functions={"stuck": stuck, "echo": lambda value: value})
+    try:
+        cell = box.stream(WAIT)
+        consumer = threading.Thread(target=list, args=(cell,))
+        consumer.start()
+        assert entered.wait(20)
+        box.interrupt()
+        consumer.join(20)
+        assert not consumer.is_alive()
+        assert box.run("while True: pass", timeout=0.3).status == "timeout"
+        assert box.run("from sandbox_guest.host import call\ncall('echo', 5)").result == "5"
+        assert not release.is_set()
+    finally:
+        release.set()
