@@ -64,7 +64,7 @@ class Style:
 
     def complete(self, text: str, *, first_block_only: bool) -> int | None:
         if self.name == "functions":
-            return None
+            return written.complete(text, self.definitions) if first_block_only else None
         return reading.complete(text, first_block_only=first_block_only)
 
 

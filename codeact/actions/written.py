@@ -40,6 +40,7 @@ _MARKS = re.compile(
     r"|```\w*|Action:(?=\s*```)|</?response>"
 )
 _LAST_MARKS = re.compile(rf"(?:(?:{_MARKS.pattern})\s*)+\Z")
+_CLOSED = ("```", "</tool_call>")
 _OSS_CALL = "<|channel|>commentary to="
 _TRIED = re.compile(
     r"<tool_call>|\[TOOL_CALLS\]|<function=|<\|python_tag\|>|<invoke |<[|｜]tool[_▁]call[_▁]begin"
@@ -76,6 +77,17 @@ def find(text: str, known: Collection[str]) -> Found:
         if before:
             return Found(before, _before(text[start : start + earlier]), invented.start())
     return Found(calls, _before(text[start : start + first]))
+
+
+def complete(text: str, known: Collection[str]) -> int | None:
+    """Where the reply of which `text` has come so far can be ended, as an offset; None if not yet: where the model begins to
+    invent a result, or behind an answer."""
+    if not text.rstrip().endswith(_CLOSED) and not INVENTION.search(text):
+        return None
+    found = find(text, known)
+    if found.calls and found.end is not None:
+        return found.end
+    return len(text) if any(name == "final_answer" for name, _ in found.calls) else None
 
 
 def _before(text: str) -> str:

@@ -191,7 +191,7 @@ class Calls:
             at.put(call, said["not_made"])
             return
         if self._is_guess(at):
-            at.put(call, error_text("CallRefused", said["not_taken"]))
+            at.put(call, said["not_taken"])
             return
         try:
             self._answering.take_written(call.arguments)
@@ -218,7 +218,9 @@ class Calls:
             return (yield from self._cells.follow_up(at.done, at.output, _written(beside) if beside else ""))
         if self._repeats.seen(_written(calls), json.dumps([result.text for result in results])):
             return said["repeated"]
-        return said["ok" if all(result.ok for result in results) else "error"]
+        guess = [result.name == FINAL and not result.made for result in results]
+        well = all(result.ok or guessed for result, guessed in zip(results, guess, strict=True))
+        return said["ok" if well else "error"]
 
 
 def _written(calls: Sequence[Call]) -> str:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from codeact import Agent, Reply, ScriptedModel, events, tool
+from codeact import Agent, Reply, RunLimits, ScriptedModel, UsageError, events, tool, toolset
 from codeact.models import wire
+from codeact.tools.context import current_call
 from codeact.types import Message, Result
 
 Asked = tuple[str, object]
@@ -316,3 +317,131 @@ def test_long_results_are_cut_as_outputs_are(tmp_path: Path) -> None:
     [seen] = [event.results[0].text for event in result.events if isinstance(event, events.Observed)][:1]
     assert len(seen) < 8_200
     assert "characters left out" in seen
+
+
+def test_an_interrupt_ends_the_calls_and_not_the_run(tmp_path: Path) -> None:
+    agents: list[Agent] = []
+    both = threading.Barrier(2, timeout=20)
+
+    @tool(effects="read")
+    def hang(name: str) -> str:
+        """Until nobody waits."""
+        if both.wait() == 0:
+            agents[0].interrupt()
+        assert current_call().cancelled.wait(20)
+        return "late"
+
+    model = ScriptedModel([calls(("hang", {"name": "a"}), ("hang", {"name": "b"})), calls(ANSWER)])
+    agents.append(Agent(model, actions="functions", tools=[hang], runs=tmp_path))
+    run = Run(agents[0].run("Wait."), model)
+    assert [json.loads(result.text.split("\n")[0])["error"]["type"] for result in run.results] == [
+        "CallCancelled"
+    ] * 2
+    assert "The person interrupted this turn." in run.results[-1].text
+    assert run.result.answer == "done"
+
+
+def test_the_limit_of_seconds_ends_calls_and_run(tmp_path: Path) -> None:
+    @tool(effects="read", timeout=60)
+    def hang() -> str:
+        """Until nobody waits."""
+        assert current_call().cancelled.wait(20) is not None
+        return "late"
+
+    model = ScriptedModel([calls(("hang", {})), calls(ANSWER)])
+    agent = Agent(model, actions="functions", tools=[hang], runs=tmp_path, limits=RunLimits(seconds=0.2))
+    run = Run(agent.run("Wait."), model)
+    assert (run.result.status, run.results[0].ok) == ("limit", False)
+
+
+def test_who_stops_listening_ends_the_calls(tmp_path: Path) -> None:
+    began, ended = threading.Event(), threading.Event()
+
+    @tool(effects="read")
+    def hang() -> str:
+        """Until nobody waits."""
+        began.set()
+        if current_call().cancelled.wait(20):
+            ended.set()
+        return "late"
+
+    agent = Agent(ScriptedModel([calls(("hang", {}))]), actions="functions", tools=[hang], runs=tmp_path)
+    stream = agent.stream("Wait.")
+    for event in stream:
+        if isinstance(event, events.ToolCalled):
+            break
+    assert began.wait(20)
+    stream.close()  # type: ignore[attr-defined]
+    assert ended.wait(20)
+
+
+def test_data_cannot_be_had_where_no_code_is_run(tmp_path: Path) -> None:
+    data = tmp_path / "a.csv"
+    data.write_text("a\n1\n")
+    agent = Agent(ScriptedModel([]), actions="functions", run_python=False, runs=tmp_path)
+    with pytest.raises(UsageError, match="data is read by code, and run_python is off"):
+        agent.run("Sum.", {"a.csv": data})
+
+
+def test_a_style_that_is_none_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="actions='json' is not known; write fenced, python-tool, functions"):
+        Agent(ScriptedModel([]), actions="json", runs=tmp_path)  # type: ignore[arg-type]
+
+
+def test_names_of_tools_are_made_to_fit_the_wire(tmp_path: Path) -> None:
+    @toolset(effects="read", namespace="shop")
+    class Desk:
+        def final_answer(self, value: int) -> int:
+            """Another's."""
+            return value
+
+    class Python:
+        @tool(effects="read")
+        def python(self) -> str:
+            """Named as code is."""
+            return "snake"
+
+    model = ScriptedModel([calls(("shop.final_answer", {"value": 1}), ("python_2", {})), calls(ANSWER)])
+    agent = Agent(model, actions="functions", tools=[Desk(), Python().python], runs=tmp_path)
+    run = Run(agent.run("Go."), model)
+    names = [each["function"]["name"] for each in model.requests[0].tools]
+    assert names == ["shop__final_answer", "python_2", "final_answer"]
+    assert [result.text.split("\n")[0] for result in run.results] == ["1", "snake"]
+
+
+def test_results_of_all_kinds_are_texts(tmp_path: Path) -> None:
+    from datetime import date
+    from decimal import Decimal
+
+    @tool(effects="read")
+    def mixed() -> dict[str, object]:
+        """All kinds."""
+        return {
+            "on": date(2026, 1, 2),
+            "sum": Decimal("1.50"),
+            "raw": b"x" * 10,
+            "many": {1, 2},
+            "none": None,
+        }
+
+    @tool(effects="read")
+    def lines() -> Iterator[str]:
+        """Comes in pieces."""
+        yield from "ab"
+
+    @tool(effects="read")
+    def text() -> str:
+        """Text."""
+        return 'a "quoted" word'
+
+    model = ScriptedModel([calls(("mixed", {}), ("lines", {}), ("text", {})), calls(ANSWER)])
+    run = Run(Agent(model, actions="functions", tools=[mixed, lines, text], runs=tmp_path).run("Go."), model)
+    first, second, third = (result.text.split("\n")[0] for result in run.results)
+    assert json.loads(first) == {
+        "on": "2026-01-02",
+        "sum": 1.5,
+        "raw": "(10 bytes)",
+        "many": [1, 2],
+        "none": None,
+    }
+    assert (json.loads(second), third) == (["a", "b"], 'a "quoted" word')
