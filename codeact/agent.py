@@ -162,7 +162,7 @@ class Agent(Generic[T]):
         self, data: Mapping[str, Any] | None = None, *, context: RunContext | None = None
     ) -> Session[T]:
         """Many tasks in one kernel, in a `with` or `async with` block; `data` and `context` are as in `stream`."""
-        run = Run(self._styled(data=True), Inputs.of(data), context or self._context)
+        run = Run(self._styled(data=bool(data), more=True), Inputs.of(data), context or self._context)
         return Session(run, self._turns, self._running)
 
     def resume(
@@ -223,10 +223,11 @@ class Agent(Generic[T]):
         known = self._setup.runs / run
         return standing(known if (known / FILE).is_file() else find_journal(str(run)))
 
-    def _styled(self, *, data: bool) -> Setup:
-        """With the way of acting of a run; `data`: it has some, which functions reach through code alone."""
+    def _styled(self, *, data: bool, more: bool = False) -> Setup:
+        """With the way of acting of a run; `data`: it has some, which functions reach through code alone; `more`: some may
+        come."""
         actions, chosen = self._options.get("actions", "fenced"), self._options.get("run_python")
-        run_python = data if chosen is None else chosen
+        run_python = data or more if chosen is None else chosen
         if actions == "functions" and data and not run_python:
             raise UsageError("data is read by code, and run_python is off: leave one of them out")
         return self._acting(

@@ -28,7 +28,8 @@ class Asking:
 
     def renew(self) -> None:
         """For another task, which nobody interrupted yet."""
-        self._interrupts_seen = self._repeats.count = 0
+        self._interrupts_seen = 0
+        self._repeats.renew()
 
     def use(self, model: Model) -> None:
         """Another model answers from here on."""

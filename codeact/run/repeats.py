@@ -15,6 +15,11 @@ class Repeats:
         self._came_of: dict[str, str] = {}
         self.count = 0
 
+    def renew(self) -> None:
+        """For another task: to do for it what was done for the one before is no repetition."""
+        self._came_of.clear()
+        self.count = 0
+
     def seen(self, what: str, came_of_it: str) -> bool:
         """Whether this was done before, and came to the same."""
         same = self._came_of.get(what) == came_of_it

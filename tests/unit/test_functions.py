@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -371,7 +372,7 @@ def test_who_stops_listening_ends_the_calls(tmp_path: Path) -> None:
         if isinstance(event, events.ToolCalled):
             break
     assert began.wait(20)
-    stream.close()  # type: ignore[attr-defined]
+    stream.close()
     assert ended.wait(20)
 
 
@@ -385,7 +386,7 @@ def test_data_cannot_be_had_where_no_code_is_run(tmp_path: Path) -> None:
 
 def test_a_style_that_is_none_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="actions='json' is not known; write fenced, python-tool, functions"):
-        Agent(ScriptedModel([]), actions="json", runs=tmp_path)  # type: ignore[arg-type]
+        Agent(ScriptedModel([]), actions="json", runs=tmp_path)  # type: ignore[call-overload]
 
 
 def test_names_of_tools_are_made_to_fit_the_wire(tmp_path: Path) -> None:
@@ -445,3 +446,30 @@ def test_results_of_all_kinds_are_texts(tmp_path: Path) -> None:
         "none": None,
     }
     assert (json.loads(second), third) == (["a", "b"], 'a "quoted" word')
+
+
+def test_a_session_without_code_does_one_task_after_the_other(tmp_path: Path) -> None:
+    shop = Shop()
+    asked: Asked = ("status", {"order_id": "A"})
+    model = ScriptedModel(
+        [calls(asked), calls(ANSWER), calls(asked), calls(("final_answer", {"value": "again"}))]
+    )
+    agent = Agent(model, actions="functions", run_python=False, tools=shop.tools(), runs=tmp_path)
+    with agent.session() as session:
+        assert [session.run("First.").answer, session.run("Second.").answer] == ["done", "again"]
+    assert shop.done == ["status A"] * 2
+    assert "the same calls as before" not in model.requests[-1].messages[-1].content
+
+
+def test_answers_have_the_type_that_is_asked_for(tmp_path: Path) -> None:
+    @dataclass
+    class Total:
+        count: int
+
+    model = ScriptedModel(
+        [calls(("final_answer", {"value": {"count": "many"}})), calls(("final_answer", {"count": 5}))]
+    )
+    result = Agent(model, actions="functions", output_type=Total, runs=tmp_path).run("Count.")
+    assert result.answer == Total(5)
+    value = model.requests[0].tools[-1]["function"]["parameters"]["properties"]["value"]
+    assert value["properties"]["count"]["type"] == "integer"
