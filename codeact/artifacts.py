@@ -8,6 +8,7 @@ from pathlib import Path
 
 from codeact.types import Artifact
 from sandbox import FileError, Sandbox
+from sandbox.held import sweep_parts
 
 SOURCE = "out"
 MAX_FILES = 1000
@@ -37,6 +38,9 @@ def collect(box: Sandbox, target: Path) -> tuple[list[Artifact], list[str]]:
             problems.append(f"{path}: cannot be written: {error.strerror}")
         else:
             artifacts.append(Artifact(name, path, size))
+    sweep_parts(
+        *{artifact.path.parent for artifact in artifacts}
+    )  # of a run that was killed here, and carried on
     return artifacts, problems
 
 

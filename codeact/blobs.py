@@ -11,12 +11,12 @@ import binascii
 import contextlib
 import hashlib
 import json
-import os
 import re
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
+
+from sandbox.held import part_file
 
 FOLDER = "blobs"
 KEY = "$blob"
@@ -134,14 +134,10 @@ def write_whole(path: Path, content: bytes) -> None:
 @contextlib.contextmanager
 def writing(path: Path) -> Iterator[BinaryIO]:
     """A file that takes its name at the end, or is gone. Raises OSError."""
-    number, half = tempfile.mkstemp(dir=path.parent, prefix=".half-")
-    try:
-        with os.fdopen(number, "wb") as file:
-            yield file
-        Path(half).replace(path)
-    except BaseException:
-        Path(half).unlink(missing_ok=True)
-        raise
+    with part_file(path.parent, 0o600) as (part, file):
+        yield file
+        file.flush()
+        part.replace(path)
 
 
 def sizes(folder: Path) -> Iterator[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import shutil
 import threading
 import uuid
@@ -12,6 +13,7 @@ from pathlib import Path
 
 from codeact.blobs import sizes
 from codeact.journal import FILE, held
+from sandbox.held import sweep_parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,24 @@ def tidy(runs: Path, limit: int) -> list[Path]:
                 total -= run.size
                 removed.append(run.folder)
     return removed
+
+
+def sweep(runs: Path) -> int:
+    """Removes what killed processes left half made and half removed, in a folder of runs and where those handed files
+    over; how many files and folders."""
+    doomed = [path for path in runs.glob(f".*-{'[0-9a-f]' * 6}") if path.is_dir()]
+    for path in doomed:
+        shutil.rmtree(path, ignore_errors=True)
+    places = {place for folder in _handed_over_to(runs) for place in (folder, *folder.glob("*"))}
+    return len(doomed) + sweep_parts(runs, *runs.glob("*"), *runs.glob("*/*"), *places)
+
+
+def _handed_over_to(runs: Path) -> Iterator[Path]:
+    """The folders outside that runs named for their artifacts."""
+    for journal in runs.glob(f"*/{FILE}"):
+        with contextlib.suppress(OSError, ValueError, LookupError, TypeError), journal.open("rb") as file:
+            if out := json.loads(file.readline())["settings"]["out"]:
+                yield Path(out)
 
 
 def in_background(runs: Path, limit: int | None) -> None:

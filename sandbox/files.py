@@ -6,7 +6,6 @@ import contextlib
 import itertools
 import json
 import queue
-import secrets
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -14,6 +13,7 @@ from typing import Any, BinaryIO
 from sandbox.bridge import Bridge, Frame, Inbox
 from sandbox.errors import ConnectionLost, FileError
 from sandbox.guest import frames
+from sandbox.held import part_file
 from sandbox.text import clean
 from sandbox.types import FileInfo
 
@@ -63,16 +63,13 @@ class Files:
 
     def get_to(self, path: str, target: Path) -> int:
         """Copies a file of the workspace to a path of the host, whole or not at all; its size in bytes."""
-        temporary = target.parent / f".{secrets.token_hex(8)}.incoming"
         try:
-            with temporary.open("xb") as file:
+            with part_file(target.parent) as (part, file):
                 size = self.get(path, file)
-            temporary.replace(target)
+                file.flush()
+                part.replace(target)
         except OSError as error:
             raise FileError(f"{target}: cannot be written, and was not: {error.strerror}") from error
-        finally:
-            with contextlib.suppress(OSError):
-                temporary.unlink()
         return size
 
     def list(self, path: str = "") -> tuple[FileInfo, ...]:

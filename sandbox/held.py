@@ -13,8 +13,11 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 SCRATCH = "codeact-"
+PART = ".part-"
+NUMBER = "[0-9a-f]" * 16
 
 
 def hold(path: Path) -> int | None:
@@ -60,18 +63,24 @@ def remove_unheld(path: Path) -> bool:
     return True
 
 
-@contextlib.contextmanager
-def scratch_folder() -> Iterator[Path]:
-    """A new folder for temporary files, for this user alone; removed at the end, or by `sweep` where the end never came."""
-    descriptor = None
-    while descriptor is None:
-        folder = Path(tempfile.gettempdir(), f"{SCRATCH}{secrets.token_hex(8)}")
+def new_folder(parent: Path, prefix: str = PART) -> tuple[Path, int]:
+    """A new folder, for this user alone, and the descriptor that holds it. Raises OSError."""
+    while True:
+        folder = parent / f"{prefix}{secrets.token_hex(8)}"
         folder.mkdir(mode=0o700)
         try:
             descriptor = hold(folder)
         except BaseException:
             folder.rmdir()
             raise
+        if descriptor is not None:
+            return folder, descriptor
+
+
+@contextlib.contextmanager
+def part_folder(parent: Path, prefix: str = PART) -> Iterator[Path]:
+    """A new folder for what is not whole yet; at the end it is gone, or has another name."""
+    folder, descriptor = new_folder(parent, prefix)
     try:
         yield folder
     finally:
@@ -79,6 +88,35 @@ def scratch_folder() -> Iterator[Path]:
         os.close(descriptor)
 
 
+@contextlib.contextmanager
+def part_file(parent: Path, mode: int = 0o666) -> Iterator[tuple[Path, BinaryIO]]:
+    """The same as a file that is open for writing, to be flushed before it gets its name. Raises OSError."""
+    descriptor = None
+    while descriptor is None:
+        path = parent / f"{PART}{secrets.token_hex(8)}"
+        with os.fdopen(
+            os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode), "wb"
+        ) as file:
+            try:
+                descriptor = hold(path)
+                if descriptor is not None:
+                    yield path, file
+            finally:
+                path.unlink(missing_ok=True)
+                if descriptor is not None:
+                    os.close(descriptor)
+
+
+def scratch_folder() -> contextlib.AbstractContextManager[Path]:
+    """A new folder for temporary files; removed at the end, or by `sweep` where the end never came."""
+    return part_folder(Path(tempfile.gettempdir()), SCRATCH)
+
+
 def sweep() -> int:
     """Removes the scratch folders of processes that are gone; how many."""
-    return sum(map(remove_unheld, Path(tempfile.gettempdir()).glob(f"{SCRATCH}{'[0-9a-f]' * 16}")))
+    return sum(map(remove_unheld, Path(tempfile.gettempdir()).glob(f"{SCRATCH}{NUMBER}")))
+
+
+def sweep_parts(*folders: Path) -> int:
+    """Removes what was not whole in these folders when its process went; how many files and folders."""
+    return sum(remove_unheld(path) for folder in folders for path in folder.glob(f"{PART}{NUMBER}*"))

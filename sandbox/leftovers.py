@@ -10,6 +10,8 @@ from sandbox.backends import cgroups
 from sandbox.backends.reaper import reap_now
 from sandbox.engine import find_engine
 from sandbox.errors import EngineNotFound
+from sandbox.roots import roots_folder
+from sandbox.wheels import wheel_cache
 
 UNFINISHED_SECONDS = 1.0
 """How long an engine may still be making what it was asked for by a process that died meanwhile."""
@@ -21,7 +23,7 @@ def remove_leftovers() -> int:
     Of bubblewrap's sandboxes, which the kernel ends, only their empty control groups can be left.
     """
     died_while_starting = queueing.sweep()
-    removed = held.sweep() + cgroups.remove_left()
+    removed = held.sweep() + held.sweep_parts(roots_folder(), wheel_cache()) + cgroups.remove_left()
     try:
         engine = find_engine()
     except EngineNotFound:

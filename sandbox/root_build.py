@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import subprocess
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -15,7 +14,7 @@ from typing import Any
 
 from sandbox import images
 from sandbox.errors import ImageError
-from sandbox.held import scratch_folder
+from sandbox.held import part_folder, scratch_folder
 from sandbox.image_base import DEBIAN, KEPT_SECONDS, bootstrap, bootstrap_hash
 from sandbox.recipe import Copy, Run, Stage, parse
 from sandbox.roots import about, place_of, roots_folder, run_inside
@@ -163,17 +162,15 @@ def _run(command: list[str]) -> None:
 @contextmanager
 def _new_folder(place: Path) -> Iterator[Path]:
     """A folder that gets its name when all is in it; what was there before goes."""
-    made = Path(tempfile.mkdtemp(prefix=".part-", dir=roots_folder()))
-    made.chmod(0o755)
-    try:
+    with part_folder(roots_folder()) as made:
+        made.chmod(0o755)
         yield made
+        old = made.with_suffix(".old")
         if place.exists():
-            place.rename(made.with_suffix(".old"))
+            place.rename(old)
         os.utime(made)  # a tar file's own folder has the time that it was given in there
         made.rename(place)
-    finally:
-        for left in (made, made.with_suffix(".old")):
-            shutil.rmtree(left, ignore_errors=True)
+        shutil.rmtree(old, ignore_errors=True)
 
 
 def _remove_older(keep: set[str]) -> None:

@@ -19,6 +19,7 @@ from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
 from sandbox.errors import EngineNotFound
+from sandbox.held import SCRATCH, new_folder
 from sandbox.probe import ping
 
 CONNECT_SECONDS = 15.0
@@ -39,6 +40,8 @@ class Tunnel:
 
     socket: Path
     process: subprocess.Popen[bytes] = field(repr=False)
+    held: int
+    """A descriptor that says that the socket's folder is somebody's."""
 
     @property
     def open(self) -> bool:
@@ -47,6 +50,7 @@ class Tunnel:
     def close(self) -> None:
         self.end()
         shutil.rmtree(self.socket.parent, ignore_errors=True)
+        os.close(self.held)
 
     def end(self) -> None:
         self.process.terminate()
@@ -77,11 +81,12 @@ def tunnel(url: str) -> Path:
             if not _tunnels:
                 atexit.register(close_tunnels)
             if found is None:
-                place = Path(tempfile.mkdtemp(prefix="codeact-ssh-"), "docker.sock")
+                folder, held = new_folder(Path(tempfile.gettempdir()), SCRATCH)
+                place = folder / "docker.sock"
             else:  # the same place: clients have its name
                 found.end()
-                place = found.socket
-            _tunnels[key] = found = _open(url, place)
+                place, held = found.socket, found.held
+            _tunnels[key] = found = _open(url, place, held)
         return found.socket
 
 
@@ -92,21 +97,20 @@ def close_tunnels() -> None:
             _tunnels.pop(key).close()
 
 
-def _open(url: str, place: Path) -> Tunnel:
-    program = shutil.which("ssh")
-    if program is None:
-        raise EngineNotFound(f"{url}: there is no `ssh` on the PATH; install OpenSSH's client")
-    parts = urlsplit(url)
-    # `cat` ends when this process does, however that happens, and the tunnel with it
-    command = [program, *_options(parts), "-L", f"{place}:{parts.path or REMOTE_SOCKET}", "--", _host(parts), "cat"]  # fmt: skip
-    process = subprocess.Popen(
-        command,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-    )
-    made = Tunnel(place, process)
+def _open(url: str, place: Path, held: int) -> Tunnel:
+    try:
+        process = subprocess.Popen(
+            _command(url, place),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+    except BaseException:
+        shutil.rmtree(place.parent, ignore_errors=True)
+        os.close(held)
+        raise
+    made = Tunnel(place, process, held)
     deadline = time.monotonic() + CONNECT_SECONDS
     while (silence := ping(place)) is not None:
         ended = process.poll() is not None
@@ -114,9 +118,20 @@ def _open(url: str, place: Path) -> Tunnel:
             said = process.stderr.read().decode("utf-8", "replace") if ended and process.stderr else ""
             made.close()
             reason = " ".join(said.split())[-300:] or silence.reason
-            raise EngineNotFound(f"{url} is not reached: {reason}; try `ssh {_host(parts)} docker info`")
+            raise EngineNotFound(
+                f"{url} is not reached: {reason}; try `ssh {_host(urlsplit(url))} docker info`"
+            )
         time.sleep(POLL_SECONDS)
     return made
+
+
+def _command(url: str, place: Path) -> list[str]:
+    program = shutil.which("ssh")
+    if program is None:
+        raise EngineNotFound(f"{url}: there is no `ssh` on the PATH; install OpenSSH's client")
+    parts = urlsplit(url)
+    # `cat` ends when this process does, however that happens, and the tunnel with it
+    return [program, *_options(parts), "-L", f"{place}:{parts.path or REMOTE_SOCKET}", "--", _host(parts), "cat"]  # fmt: skip
 
 
 def _options(parts: SplitResult) -> list[str]:

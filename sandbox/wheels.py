@@ -7,7 +7,6 @@ import hashlib
 import importlib.util
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel
 from platformdirs import user_cache_path
 
 from sandbox.errors import ImageError
+from sandbox.held import part_folder
 
 BATCH = 10
 _GLIBC_MINORS = range(36, 4, -1)  # the oldest base, Debian bookworm, has glibc 2.36; manylinux begins at 2.5
@@ -131,7 +131,7 @@ def _sha256(path: Path) -> str:
 
 
 def _download(requirements: Sequence[Requirement], target: Target, folder: Path) -> None:
-    with tempfile.TemporaryDirectory(prefix=".part-", dir=folder) as part:
+    with part_folder(folder) as part:
         listing = Path(part, "requirements.txt")
         listing.write_text("".join(as_line(r) for r in requirements), "utf-8")
         pip = [
@@ -144,7 +144,7 @@ def _download(requirements: Sequence[Requirement], target: Target, folder: Path)
         ]
         options = ["--only-binary=:all:", "--no-deps", "--require-hashes", *target.pip_options]
         done = subprocess.run(
-            [*pip, *options, "--dest", part, "--requirement", str(listing)],
+            [*pip, *options, "--dest", str(part), "--requirement", str(listing)],
             capture_output=True,
             text=True,
             check=False,

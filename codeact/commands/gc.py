@@ -10,7 +10,8 @@ from codeact.commands.invocation import put
 @click.command()
 def gc() -> int:
     """Remove sandboxes and temporary files that no live process owns, or whose time is up; prints how many."""
+    from codeact import home, tidying
     from sandbox.leftovers import remove_leftovers
 
-    put(str(remove_leftovers()))
+    put(str(tidying.sweep(home.runs_dir()) + remove_leftovers()))
     return 0

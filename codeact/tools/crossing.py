@@ -6,7 +6,6 @@ import base64
 import binascii
 import contextlib
 import json
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path, PurePath
 from typing import Any
@@ -18,6 +17,7 @@ from codeact.tools.execution import Waiting
 from codeact.tools.large import Store
 from sandbox.errors import HostCallRefused, SandboxError
 from sandbox.guest.payloads import Outgoing, TooLarge
+from sandbox.held import scratch_folder
 from sandbox.hostcalls import Answer, HostCall, WithCall
 
 FUNCTION = "tool"
@@ -114,7 +114,7 @@ class _Files:
         if self._fetch is None:
             return Path(inside)
         if self._folder is None:
-            self._folder = Path(self._life.enter_context(tempfile.TemporaryDirectory(prefix="codeact-")))
+            self._folder = Path(self._life.enter_context(scratch_folder()))
         self._count += 1
         if self._count > MAX_FILES:
             raise values.BadValue(f"more than {MAX_FILES} paths in one call")

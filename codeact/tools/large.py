@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path, PurePath
@@ -12,6 +11,7 @@ from typing import IO, Any
 from codeact.errors import ToolError
 from codeact.inside import large, tables, values
 from sandbox.errors import SandboxError
+from sandbox.held import scratch_folder
 
 MAX_CROSSING = 32 * 1024 * 1024
 """Characters of a text, and bytes of a `bytes`, that cross as what they are."""
@@ -34,7 +34,7 @@ def stored(value: Any, name: str, store: Store, path: InWorkspace) -> dict[str, 
 
     Raises ToolError where it cannot be written.
     """
-    with tempfile.NamedTemporaryFile(prefix="codeact-") as file:
+    with scratch_folder() as folder, (folder / "result").open("wb") as file:
         try:
             made = _write(value, file, path)
             file.flush()
