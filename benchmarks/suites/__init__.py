@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from benchmarks.suites import messy, small_tasks, toolworld
+from benchmarks.suites.adapters import dabench, services, spider, wtq
 from benchmarks.suites.base import Task
 from codeact.errors import UsageError
 
@@ -17,7 +18,15 @@ OWN: Mapping[str, Callable[[Split, int | None], list[Task]]] = {
     "messy": lambda split, seed: messy.suite(),
 }
 """Suites that need nothing else, by name; what has no splits gives all its tasks for both."""
-FOREIGN: Mapping[str, Callable[[Path, int | None], list[Task]]] = {}
+FOREIGN: Mapping[str, Callable[[Path, int | None], list[Task]]] = {
+    "dabench": dabench.suite,
+    "wtq": wtq.suite,
+    "spider": spider.suite,
+    services.BFCL: services.bfcl,
+    services.TAU2: services.tau2,
+    services.M3: services.m3,
+    services.M3_ORIGINAL: services.m3_original,
+}
 """Suites of others, which read what the user has at a path; the number is the seed of a sample."""
 
 

@@ -6,6 +6,7 @@ twice: with the header and types that DuckDB finds, and as it lies in the file, 
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import dataclasses
 import datetime
@@ -15,6 +16,7 @@ import io
 import json
 import math
 import re
+import sqlite3
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -178,6 +180,8 @@ def read(file: str, path: Path) -> Iterator[Source]:
     name = _identifier(Path(file).name.split(".")[0])
     if raw[:4] == b"PK\x03\x04":
         yield from _workbook(file, name, raw)
+    elif raw[:16] == b"SQLite format 3\x00":
+        yield from _database_file(file, path)
     elif raw[:4] == b"PAR1":
         yield Source(file, name, "parquet", _parquet(path))
     else:
@@ -197,6 +201,18 @@ def _workbook(file: str, name: str, raw: bytes) -> Iterator[Source]:
             for row in book.get_sheet_by_name(sheet).to_python(skip_empty_area=False)
         ]
         yield Source(file, f"{name}_{number + 1}", "workbook", cells, sheet=sheet)
+
+
+def _database_file(file: str, path: Path) -> Iterator[Source]:
+    """The tables of an SQLite database, by their own names."""
+    with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as database:
+        database.text_factory = lambda raw: raw.decode("utf-8", errors="replace")
+        asked = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+        for (table,) in database.execute(asked).fetchall():
+            done = database.execute('SELECT * FROM "{}"'.format(table.replace('"', '""')))
+            head: list[str | None] = [column[0] for column in done.description]
+            rows = [[None if cell is None else str(cell) for cell in row] for row in done]
+            yield Source(file, _identifier(table), "sqlite", [head, *rows])
 
 
 def _parquet(path: Path) -> list[list[str | None]]:
@@ -246,7 +262,7 @@ def _readings(source: Source, path: Path) -> Iterator[tuple[str, bytes]]:
             text = "\n".join(str(row[0]) for row in source.cells).encode()
             yield "read_json_auto(?)", text
             yield "read_json_auto(?, format = 'newline_delimited', ignore_errors = true)", text
-        case "delimited" | "workbook":
+        case "delimited" | "workbook" | "sqlite":
             buffer = io.StringIO()
             csv.writer(buffer).writerows(
                 [cell if cell is not None else "" for cell in row] for row in source.cells
