@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -134,6 +135,27 @@ def put(text: str) -> None:
         raise CodeActError(
             f"standard output: {(error.strerror or str(error)).lower()}; write it somewhere else"
         ) from None
+
+
+@contextmanager
+def answer_alone() -> Iterator[None]:
+    """Standard output is for the product alone: what tools of the user and their programs print there meanwhile goes to
+    standard error."""
+    sys.stdout.flush()
+    try:
+        kept = os.dup(1)
+        os.dup2(2, 1)
+    except OSError:  # one of them is closed
+        yield
+        return
+    try:
+        yield
+    finally:
+        try:
+            sys.stdout.flush()
+        finally:
+            os.dup2(kept, 1)
+            os.close(kept)
 
 
 def discard(descriptor: int) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from codeact import config
-from codeact.commands.invocation import ANSWERED, NO_ANSWER, Invocation, as_json, put, say
+from codeact.commands.invocation import ANSWERED, NO_ANSWER, Invocation, answer_alone, as_json, put, say
 from codeact.commands.runs import find
 from codeact.commands.solve import mcp_servers, play, read_schema, read_task, settings_options
 
@@ -67,7 +67,7 @@ def replay(run: str, as_object: bool) -> int:
 
     at = standing(find(run))
     settings = config.load({}, recorded=as_settings(at.started))
-    with mcp_servers(settings) as servers:
+    with answer_alone(), mcp_servers(settings) as servers:
         agent = Agent(
             ScriptedModel(()),
             output_schema=at.started.settings.get("output_schema"),

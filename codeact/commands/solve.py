@@ -16,7 +16,16 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from codeact import config, data
-from codeact.commands.invocation import ENDING, Invocation, as_json, fail, outcome, put, result_code
+from codeact.commands.invocation import (
+    ENDING,
+    Invocation,
+    answer_alone,
+    as_json,
+    fail,
+    outcome,
+    put,
+    result_code,
+)
 from codeact.config import Settings
 from codeact.errors import UsageError
 
@@ -103,7 +112,7 @@ def play(
     """Makes an agent of settings, lets it go and reports; the exit code. `had` is how many replies of its model the run
     has had."""
     out = prepare_out(settings.out)
-    with _view(settings) as view, mcp_servers(settings) as servers:
+    with _view(settings) as view, answer_alone(), mcp_servers(settings) as servers:
         agent = _agent(settings, schema, out, view, servers, had)
         with _signals(agent, view) as begun:
             observers: list[Callable[[Event], None]] = [lambda event: begun.set()]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import reprlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,10 +10,12 @@ from typing import Any
 from pydantic import ValidationError
 
 from codeact.errors import ArgumentError
+from codeact.tools.shown import short
 from codeact.tools.tool import Parameter, signature
 
 MAX_PROBLEMS = 8
 MAX_TEXT = 200
+MAX_NAME = 60
 MAX_SIGNATURE = 400
 
 Convert = Callable[[Any], Any]
@@ -59,8 +60,13 @@ class Check:
                 value = rest.pop(name, {})
                 options = {**value, **rest} if isinstance(value, Mapping) else {name: value, **rest}
                 rest.clear()
+                problems += [
+                    f"{name}: {short(key)} is no name" for key in options if not isinstance(key, str)
+                ]
                 checked[sent] = {
-                    key: self._value(parameter, key, each, problems) for key, each in options.items()
+                    key: self._value(parameter, _cut(str(key), MAX_NAME), each, problems)
+                    for key, each in options.items()
+                    if isinstance(key, str)
                 }
             elif (key := name if name in rest else sent) not in rest:
                 if parameter.required and parameter.kind != "rest":
@@ -166,11 +172,7 @@ def _key(name: str) -> str:
 
 
 def _shown(value: Any) -> str:
-    short = reprlib.Repr()
-    short.maxstring = short.maxother = 60
-    short.maxdict = short.maxlist = short.maxtuple = 3
-    short.maxlevel = 3
-    return f"{_cut(short.repr(value), 100)} ({type(value).__name__})"
+    return f"{_cut(short(value), 100)} ({type(value).__name__})"
 
 
 def _cut(text: str, size: int) -> str:

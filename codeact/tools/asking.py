@@ -58,7 +58,7 @@ class Asking:
         return CallRequest(
             tool=call.tool,
             arguments=call.given,
-            source=record.as_python(call.tool, call.given),
+            source=call.scrub.text(record.as_python(call.tool, call.given)),
             run=self._run,
             call=call.id,
             context=self._context,
@@ -79,7 +79,7 @@ class Asking:
             events.ApprovalAsked(
                 call=call.id,
                 tool=tool.path,
-                arguments=record.recorded(tool, call.given),
+                arguments=call.scrub.value(record.recorded(tool, call.given)),
                 effects=tool.policy.effects,
             )
         )
@@ -133,7 +133,9 @@ class Asking:
                 allowed=said.allowed,
                 by=self._approval.by,
                 reason=call.scrub.text(clean(said.reason)),
-                arguments=record.recorded(call.tool, said.arguments) if said.arguments else None,
+                arguments=call.scrub.value(record.recorded(call.tool, said.arguments))
+                if said.arguments
+                else None,
             )
         )
 

@@ -111,6 +111,8 @@ def validation(schema: Mapping[str, Any], types: Mapping[str, Any]) -> Callable[
             found = list(itertools.islice(validator.iter_errors(value), MAX_ERRORS))
         except RecursionError:
             raise Wrong([Problem("", "is nested too deeply to be checked", value)]) from None
+        except (ValueError, OverflowError):  # jsonschema writes numbers out, and divides them as floats
+            raise Wrong([Problem("", "holds a number too large to be checked", value)]) from None
         if found:
             raise Wrong(_problems(found))
 

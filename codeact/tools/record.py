@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import contextlib
 import hashlib
 import json
 import re
@@ -10,6 +12,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from codeact.inside import values
+from codeact.tools.shown import short
 from codeact.tools.tool import Tool
 from sandbox.text import clean
 
@@ -18,9 +21,11 @@ MAX_ARGUMENT = 16 * 1024
 """Characters of one argument, as JSON, in a record."""
 MAX_MESSAGE = 2000
 MIN_SECRET = 4
-"""Characters of a secret that is looked for in texts; shorter ones are parts of everything."""
+"""Characters of a secret that is taken out wherever it stands. A shorter one is part of everything: it is taken out of the
+messages of errors where it stands as a word, and a result keeps it."""
 SHOWN_ARGUMENT, SHOWN_CALL = 200, 2000
 _PATH = re.compile(r"(?<![\w:/.~-])(?:/[^\s/'\":;,()<>\[\]{}]+){1,}/?")
+_ENCODINGS = {"latin-1": b"*", "utf-8": b"*", "utf-16-le": b"*\0", "utf-32-le": b"*\0\0\0"}
 _INSIDE = ("/workspace", "/dev/null")
 
 
@@ -74,7 +79,7 @@ def _told(value: Any) -> str:
     try:
         return str(value)
     except Exception:  # noqa: BLE001 - a number too large to be written, or code of whoever made the value
-        return type(value).__name__
+        return short(value)
 
 
 def as_python(tool: Tool, arguments: Mapping[str, Any]) -> str:
@@ -96,36 +101,53 @@ class Scrub:
 
     def __init__(self, tool: Tool, arguments: Mapping[str, Any], before: Scrub | None = None) -> None:
         """`before` knows the secrets that the call had with other arguments."""
-        found = {text for name in tool.secret for text in _texts(arguments.get(name))}
-        found.update(before._secrets if before is not None else ())
-        self._secrets: list[str] = sorted(
-            (text for text in found if len(text) >= MIN_SECRET), key=len, reverse=True
-        )
+        found = {text for name in tool.secret for text in _texts(arguments.get(name)) if text}
+        self._given: frozenset[str] = frozenset(found | (before._given if before is not None else set()))
+        self._long = sorted((text for text in self._given if len(text) >= MIN_SECRET), key=len, reverse=True)
+        short = [re.escape(text) for text in self._given if len(text) < MIN_SECRET]
+        self._short = re.compile(rf"(?<!\w)(?:{'|'.join(short)})(?!\w)") if short else None
 
     def message(self, text: str) -> str:
         """An exception's message for code in the sandbox."""
-        text = _PATH.sub(_without_folders, self.text(clean(text)))
+        text = self.text(clean(text))
+        if self._short is not None:
+            text = self._short.sub(SECRET, text)
+        text = _PATH.sub(_without_folders, text)
         return text if len(text) <= MAX_MESSAGE else f"{text[:MAX_MESSAGE]}... ({len(text):,} characters)"
 
     def text(self, text: str) -> str:
-        for secret in self._secrets:
+        for secret in self._long:
             text = text.replace(secret, SECRET)
         return text
 
     def value(self, value: Any) -> Any:
         """A JSON value for a record."""
-        if not self._secrets:
+        if not self._long:
             return value
         match value:
             case str():
                 return self.text(value)
+            case {values.TAG: "bytes", "v": str(data)}:
+                return {**value, "v": self._binary(data)}
+            case {values.TAG: "answer", "v": made, "buffers": list(buffers)}:
+                return {**value, "v": self.value(made), "buffers": [self._binary(each) for each in buffers]}
             case list() | tuple():
                 return [self.value(item) for item in value]
             case dict():
                 return {self.text(str(key)): self.value(item) for key, item in value.items()}
             case bool() | None:
                 return value
-        return SECRET if str(value) in self._secrets else value
+        return SECRET if str(value) in self._long else value
+
+    def _binary(self, data: str) -> str:
+        """Bytes as base64, in which stars stand for each secret, as many as it has bytes: what surrounds it keeps its place."""
+        found = base64.b64decode(data)
+        for secret in self._long:
+            for encoding, star in _ENCODINGS.items():
+                with contextlib.suppress(UnicodeEncodeError):
+                    written = secret.encode(encoding)
+                    found = found.replace(written, star * (len(written) // len(star)))
+        return base64.b64encode(found).decode()
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -134,14 +156,16 @@ def _texts(value: Any) -> Iterator[str]:
             return
         case str():
             yield value
-        case bytes():
-            yield value.decode("utf-8", "replace")
+        case bytes() | bytearray() | memoryview():
+            yield str(value, "latin-1")  # a character for each byte
+            with contextlib.suppress(UnicodeDecodeError):
+                yield str(value, "utf-8")
         case Mapping():
             yield from _all_texts(value.values())
         case list() | tuple() | set() | frozenset():
             yield from _all_texts(value)
         case _:
-            yield str(value)
+            yield _told(value)
 
 
 def _all_texts(values: Iterable[Any]) -> Iterator[str]:

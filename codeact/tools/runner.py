@@ -227,7 +227,7 @@ class ToolRunner:
                 cell=max(cell, 0),
                 turn=max(-cell, 0),
                 tool=call.tool.path,
-                arguments=record.recorded(call.tool, call.given),
+                arguments=call.scrub.value(record.recorded(call.tool, call.given)),
                 digest=digest,
                 key=call.key,
             )

@@ -143,3 +143,19 @@ def test_bad_flags_are_one_line(here: Path, flags: tuple[str, ...], said: str) -
     assert ended.code == 2
     assert len(ended.errors) == 1
     assert said in ended.errors[0]
+
+
+def test_standard_output_has_the_answer_alone_whatever_tools_print(tmp_path: Path) -> None:
+    (tmp_path / "loud.py").write_text(
+        "import os, subprocess\nfrom codeact import tool\nprint('imported')\n\n\n@tool(effects='read')\n"
+        "def loud() -> str:\n    print('printed')\n    os.write(1, b'written\\n')\n"
+        "    subprocess.run(['echo', 'from a child'], check=True)\n    return 'done'\n"
+    )
+    code = "```python\nimport tools\nfinal_answer(tools.loud())\n```"
+    (tmp_path / "model.jsonl").write_text(json.dumps({"content": code}))
+    model = ("--image", "minimal", "--model", "scripted:model.jsonl")
+    ended = codeact("solve", "Do it.", "--tools", "loud.py", *model, folder=tmp_path)
+    assert (ended.code, ended.out) == (0, "done\n")
+    assert {"imported", "printed", "written", "from a child"} <= set(ended.err.splitlines())
+    ended = codeact("solve", "Do it.", "--tools", "loud.py", *model, "--json", folder=tmp_path)
+    assert json.loads(ended.out)["answer"] == "done"
