@@ -147,8 +147,8 @@ class Calls:
         left = len(calls)
         try:
             while left:
+                yield from self._cells.beside()  # also what came before anybody was told of it
                 item = pump.get()
-                yield from self._cells.beside()
                 if item is not None:
                     call, result = item
                     at.results[call.id] = result

@@ -170,6 +170,7 @@ class Cells:
         pump: Pump[Output | CellResult | None] = Pump(_to_the_end(outputs))
         self._record.on_post = lambda: pump.add(None)
         try:
+            yield from self.beside()  # what came before anybody was told of it
             while not isinstance(item := pump.get(), CellResult):
                 yield from self.beside()
                 if item is not None:

@@ -22,7 +22,7 @@ from codeact import (
     workspace,
 )
 from codeact.answers import Answer
-from codeact.errors import Answered, CodeActError, LimitReached, RunEnded, UsageError
+from codeact.errors import Answered, CodeActError, LimitReached, RunEnded, ToolError, UsageError
 from codeact.given import Inputs
 from codeact.recorded import RecordedCalls
 from codeact.run import taking
@@ -76,7 +76,7 @@ class Run:
             recorded=self._recorded,
             first_call=1 + (standing.calls if standing else 0),
             context=user,
-            encode=crossing.Encoder(lambda file, inside: self._box.put(file, inside)),
+            encode=crossing.Encoder(self._store),
             left=self._meter.left,
         )
         self._meter.waited = lambda: self._tools.waited
@@ -306,6 +306,12 @@ class Run:
             events=tuple(seen),
             folder=self.folder,
         )
+
+    def _store(self, file: Path, inside: str) -> None:
+        """A result that is too large for a call, as a file of the workspace. Raises ToolError where there is none."""
+        if not self._setup.style.code:
+            raise ToolError("the result is too large to be returned; ask for less of it")
+        self._box.put(file, inside)
 
     def _tool_event(self, event: events.Event) -> events.Event:
         """Records an event of a tool: a call with effects is on the disk before it is made."""

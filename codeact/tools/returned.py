@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -50,6 +51,8 @@ def _in_a_file(made: Mapping[str, Any]) -> str:
 
 def _plain(value: Any) -> Any:
     match value:
+        case float() if not math.isfinite(value):
+            return None
         case bytes() | bytearray() | memoryview():
             return f"({len(value):,} bytes)"
         case dict():

@@ -473,3 +473,16 @@ def test_answers_have_the_type_that_is_asked_for(tmp_path: Path) -> None:
     assert result.answer == Total(5)
     value = model.requests[0].tools[-1]["function"]["parameters"]["properties"]["value"]
     assert value["properties"]["count"]["type"] == "integer"
+
+
+def test_a_result_that_is_too_large_for_anything_is_an_error(tmp_path: Path) -> None:
+    @tool(effects="read")
+    def page() -> list[str]:
+        """Without end."""
+        return ["x" * 1000] * 40_000
+
+    model = ScriptedModel([calls(("page", {})), calls(ANSWER)])
+    run = Run(Agent(model, actions="functions", tools=[page], runs=tmp_path).run("Read."), model)
+    error = json.loads(run.results[0].text.split("\n")[0])["error"]
+    assert (error["type"], run.result.answer) == ("ToolError", "done")
+    assert "too large" in error["message"]
