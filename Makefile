@@ -80,4 +80,4 @@ stop: setup ## end what the other commands started: the local model and the priv
 
 lock: ## renew requirements.lock from pyproject.toml
 	@uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
-	    --extra local --extra mcp --extra tables --group dev pyproject.toml -o requirements.lock
+	    --extra local --extra mcp --extra tables --group dev --group notebook pyproject.toml -o requirements.lock

@@ -33,8 +33,10 @@ from codeact.run.replay import Replay
 from codeact.run.resume import Standing, check_data, check_given, standing
 from codeact.session import Session
 from codeact.tools import approval, policy, runner
+from codeact.tools.approval import Approval, Ask, Mode
 from codeact.tools.context import RunContext
 from codeact.types import ActionStyle, Model, Result, RunLimits, T
+from codeact.views import notebook
 from sandbox import Limits, Network, Pool
 from sandbox.types import parse_size
 
@@ -312,7 +314,7 @@ def _check(output_type: Any, schema: dict[str, Any] | None) -> Check:
 
 
 def _tools(options: Options) -> runner.Setup:
-    permission, permit = approval.approval(options.get("approve", "writes")), options.get("permit")
+    permission, permit = _approval(options.get("approve", "writes")), options.get("permit")
     source = options.get("tools", ())
     if not source:
         return runner.Setup((), permission, permit)
@@ -325,3 +327,13 @@ def _tools(options: Options) -> runner.Setup:
         if say := options.get("on_progress"):
             say(f"{name[:-1]} is called tools.{name} in code: that name is one that `tools` has itself")
     return runner.Setup(tools, permission, permit, policy.Guards(tools))
+
+
+def _approval(given: Approval | Mode | Ask) -> Approval:
+    """Who is asked: in a notebook, where nobody else is named, the person in front of it."""
+    found = approval.approval(given)
+    if found.ask is not None or not notebook.here():
+        return found
+    from codeact.views.notebook import live
+
+    return Approval(found.mode, live.ask, by="person", one_at_a_time=True)

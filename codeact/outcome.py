@@ -11,6 +11,7 @@ from codeact.carried import carried
 from codeact.errors import CodeActError, UsageError
 from codeact.run import Run
 from codeact.types import Result
+from codeact.views import notebook
 from sandbox import SandboxError
 
 Observer = Callable[[events.Event], None]
@@ -25,7 +26,11 @@ def check_task(task: str) -> None:
 
 
 def consumed(run: Run, stream: Stream, observers: Sequence[Observer]) -> Result[Any]:
-    """A task to its end. What keeps it from beginning is raised; later, it is in the result."""
+    """A task to its end, drawn in a notebook. What keeps it from beginning is raised; later, it is in the result."""
+    if notebook.here():
+        from codeact.views.notebook import live
+
+        stream = live.drawn(stream, run.interrupt)
     seen: list[events.Event] = []
     with _in_the_result(seen):
         for event in stream:
@@ -37,6 +42,10 @@ async def awaited(run: Run, stream: Stream, observers: Sequence[Observer]) -> Re
     """As `consumed`, in the running event loop."""
     seen: list[events.Event] = []
     carrying = carried(stream, run.interrupt)
+    if notebook.here():
+        from codeact.views.notebook import live
+
+        carrying = live.adrawn(carrying)
     try:
         with _in_the_result(seen):
             async for event in carrying:

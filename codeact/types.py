@@ -231,3 +231,13 @@ class Result(Generic[T]):
         if self.folder is None:
             raise UsageError(f"{self.run}: has no record to write a file from")
         exports.write(self.folder, form, Path(path))
+
+    def _repr_html_(self) -> str:
+        from codeact.views.notebook import results
+
+        return results.html(self)
+
+    def _ipython_display_(self) -> None:
+        from codeact.views.notebook import results
+
+        results.show(self)

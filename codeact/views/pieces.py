@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import re
+from typing import Literal
+
+from sandbox.types import Output, Stream
 
 HEAD_LINES, HEAD_CHARACTERS = 40, 4000
 TAIL_LINES, TAIL_CHARACTERS = 10, 1000
+StreamName = Literal["stdout", "stderr"]
+SHOWN_OUTPUTS = 40
+"""Outputs of a running cell that are kept for who watches; its result has them all."""
 _FENCES = (
     "```",
     "~~~",
@@ -112,3 +118,51 @@ class Clip:
         tail = "\n".join(self._tail.rstrip("\n").split("\n")[-TAIL_LINES:])
         left = self._hidden_characters - len(tail)
         return tail if left <= 1 else f"... {left:,} characters not shown ...\n{tail}"
+
+
+class Draft:
+    """A reply as it comes, without its code."""
+
+    def __init__(self) -> None:
+        self._prose = Prose()
+        self.text = self.reasoning = ""
+
+    def add(self, text: str, kind: str) -> None:
+        if kind == "reasoning":
+            self.reasoning = (self.reasoning + text)[-TAIL_CHARACTERS:]
+        else:
+            self.text += self._prose.feed(text)
+
+
+class Coming:
+    """The outputs of a cell as they come: texts by stream, their beginning and their end."""
+
+    def __init__(self) -> None:
+        self._outputs: list[Output | _Text] = []
+
+    def add(self, output: Output) -> None:
+        if isinstance(output, Stream):
+            last = self._outputs[-1] if self._outputs else None
+            if not isinstance(last, _Text) or last.name != output.name:
+                last = _Text(output.name)
+                self._outputs.append(last)
+            last.add(output.text)
+        else:
+            self._outputs.append(output)
+        del self._outputs[:-SHOWN_OUTPUTS]
+
+    def outputs(self) -> tuple[Output, ...]:
+        return tuple(each.so_far() if isinstance(each, _Text) else each for each in self._outputs)
+
+
+class _Text:
+    def __init__(self, name: StreamName) -> None:
+        self.name = name
+        self._clip = Clip()
+        self._head = ""
+
+    def add(self, text: str) -> None:
+        self._head += self._clip.feed(text)
+
+    def so_far(self) -> Stream:
+        return Stream(self.name, self._head + self._clip.rest())

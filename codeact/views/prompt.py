@@ -40,7 +40,7 @@ class Prompt:
 
     def _talk(self, request: CallRequest) -> Decision:
         tool = request.tool
-        self._view.say(f"a call of a tool that may {_does(tool.policy.effects)}:")
+        self._view.say(f"a call of a tool that may {does(tool.policy.effects)}:")
         self._view.show_call(request.source)
         if request.problem:
             self._view.say(f"as changed, it does not fit: {request.problem}")
@@ -108,5 +108,5 @@ def keywords(text: str) -> dict[str, Any]:
         raise ValueError(wrong) from None
 
 
-def _does(effects: str) -> str:
+def does(effects: str) -> str:
     return {"read": "read", "write": "change something", "dangerous": "do harm"}.get(effects, effects)

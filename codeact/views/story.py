@@ -1,4 +1,4 @@
-"""A run as a reader follows it: turns, the code of each, and what came of it. For exports; made from recorded events."""
+"""A run as a reader follows it: turns, the code of each, and what came of it. Made from events, recorded or as they come."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 from codeact import events
 from codeact.types import Artifact, Usage
+from codeact.views.pieces import Coming, Draft
 from sandbox.types import CellResult
 
 
@@ -35,6 +36,7 @@ class Cell:
     result: CellResult | None = None
     images: tuple[str, ...] = ()
     calls: list[ToolCall] = field(default_factory=list)
+    coming: Coming = field(default_factory=Coming)
 
 
 @dataclass(slots=True)
@@ -49,6 +51,7 @@ class Turn:
     remarks: list[str] = field(default_factory=list)
     usage: Usage = field(default_factory=Usage)
     model_seconds: float = 0.0
+    draft: Draft = field(default_factory=Draft)
 
     @property
     def code_seconds(self) -> float:
@@ -76,9 +79,21 @@ class Story:
 
 def tell(log: Iterable[events.Event]) -> Story:
     """The story of a run's events, as far as they go."""
-    story = Story()
-    calls: dict[str, ToolCall] = {}
+    teller = Teller()
     for event in log:
+        teller.add(event)
+    return teller.story
+
+
+class Teller:
+    """Adds to a story event by event."""
+
+    def __init__(self) -> None:
+        self.story = Story()
+        self._calls: dict[str, ToolCall] = {}
+
+    def add(self, event: events.Event) -> None:
+        story, calls = self.story, self._calls
         turn = story.turns[-1] if story.turns else Turn(0)
         match event:
             case events.RunStarted():
@@ -86,11 +101,17 @@ def tell(log: Iterable[events.Event]) -> Story:
                 story.model, story.settings, story.first = event.model, event.settings, event.first
             case events.RunResumed():
                 story.status, story.error = "unfinished", None
+                story.run, story.model = event.run, event.model
             case events.TurnStarted() if turn.number == event.turn and not turn.cells:
                 pass  # begun again after the run was cut off
             case events.TurnStarted():
                 story.turns.append(Turn(event.turn))
+            case events.TextDelta():
+                turn.draft.add(event.text, event.kind)
+            case events.OutputDelta() if turn.cells:
+                turn.cells[-1].coming.add(event.output)
             case events.Replied():
+                turn.draft = Draft()
                 turn.thoughts = event.reading.thoughts
                 turn.usage += event.usage
                 turn.model_seconds += event.seconds
@@ -102,12 +123,11 @@ def tell(log: Iterable[events.Event]) -> Story:
                 turn.remarks += [
                     f"{each.name} was not called: {each.text}" for each in event.results if not each.made
                 ]
-                if event.cell is None:
-                    continue
-                cell = turn.cells[-1] if turn.cells else Cell("")
-                cell.result, cell.images = event.cell, event.images
-                for before, result in zip(turn.cells[: len(event.earlier)], event.earlier, strict=False):
-                    before.result = result
+                if event.cell is not None:
+                    cell = turn.cells[-1] if turn.cells else Cell("")
+                    cell.result, cell.images = event.cell, event.images
+                    for before, result in zip(turn.cells[: len(event.earlier)], event.earlier, strict=False):
+                        before.result = result
             case events.ToolCalled():
                 call = calls[event.call] = ToolCall(event.tool, event.arguments)
                 if not event.cell:
@@ -119,6 +139,7 @@ def tell(log: Iterable[events.Event]) -> Story:
             case events.ApprovalGiven(allowed=False):
                 _refuse_call(calls, turn, event)
             case events.Retrying():
+                turn.draft = Draft()
                 turn.remarks.append(f"The model did not answer (attempt {event.attempt}): {event.reason}")
             case events.SandboxRestarted():
                 turn.remarks.append(f"The sandbox was started afresh: {event.reason}; lost: {event.lost}")
@@ -132,10 +153,9 @@ def tell(log: Iterable[events.Event]) -> Story:
             case events.RunEnded():
                 story.status, story.answer, story.error = event.status, event.answer, event.error
                 story.usage, story.seconds, story.artifacts = event.usage, event.seconds, event.artifacts
-    if story.status == "unfinished":
-        story.usage = sum((turn.usage for turn in story.turns), Usage())
-        story.seconds = sum(turn.model_seconds + turn.code_seconds for turn in story.turns)
-    return story
+        if story.status == "unfinished":
+            story.usage = sum((turn.usage for turn in story.turns), Usage())
+            story.seconds = sum(turn.model_seconds + turn.code_seconds for turn in story.turns)
 
 
 def _end_call(call: ToolCall | None, event: events.ToolReturned) -> None:

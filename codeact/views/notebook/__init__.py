@@ -1,0 +1,24 @@
+"""Runs in a Jupyter notebook: drawn in the cell, asked about with buttons, started with `%%codeact`."""
+
+from __future__ import annotations
+
+import sys
+import threading
+
+
+def here() -> bool:
+    """Whether this is the thread of a notebook's kernel that executes its cells."""
+    if "ipykernel" not in sys.modules or threading.current_thread() is not threading.main_thread():
+        return False
+    from IPython import get_ipython
+
+    return hasattr(get_ipython(), "kernel")
+
+
+def cell_number() -> int | None:
+    """The number of the cell that is executed; None outside of IPython."""
+    if "IPython" not in sys.modules:
+        return None
+    from IPython import get_ipython
+
+    return getattr(get_ipython(), "execution_count", None)

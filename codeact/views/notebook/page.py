@@ -1,0 +1,211 @@
+"""A run as a piece of static HTML in a notebook: what is drawn while it goes, and what is left in the file.
+
+No script, nothing from elsewhere. It has its own style, and reads well without it: a code host, and a notebook that is not
+trusted, take styles away.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Literal
+
+from markupsafe import Markup
+
+from codeact.types import Artifact
+from codeact.views import markup
+from codeact.views.markup import Bounds, Shown
+from codeact.views.story import Cell, Story, Turn
+from codeact.views.tables import Table, read_table
+
+BOUNDS = Bounds(text=8_000, rows=40, picture=700_000)
+MAX_PICTURES = 1_200_000
+"""Characters of all pictures of a page. A server of notebooks drops what goes beyond a megabyte a second, for three seconds."""
+MAX_ANSWER_ROWS = 200
+Kind = Literal["working", "waiting", "answered", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What goes on: in words, and for how many seconds by a clock that goes on by itself; None where it has ended."""
+
+    kind: Kind
+    text: str
+    clock: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A call that waits for a person. `problem` is what is wrong with what was said last."""
+
+    about: str
+    code: Markup
+    problem: str = ""
+
+
+class Page:
+    """Renders one run again and again; turns that are over are rendered once."""
+
+    def __init__(self) -> None:
+        self._done: dict[int, Markup] = {}
+        self._pictures: dict[int, tuple[Cell, dict[int, list[Shown]]]] = {}
+        self._room = MAX_PICTURES
+
+    def render(self, story: Story, state: State, question: Question | None = None) -> str:
+        over = state.kind in ("answered", "failed")
+        return _render(
+            turns=[
+                self._turn(turn, over or number < len(story.turns))
+                for number, turn in enumerate(story.turns, 1)
+            ],
+            story=story,
+            state=state,
+            question=question,
+            over=over,
+            answer=story.answer,
+        )
+
+    def folded(self, story: Story, answer: Any) -> str:
+        """The answer, and the turns behind a fold."""
+        state = ended(story)
+        turns = [self._turn(turn, True) for turn in story.turns]
+        return _render(turns=turns, story=story, state=state, over=True, answer=answer, fold=True)
+
+    def _turn(self, turn: Turn, over: bool) -> Markup:
+        if turn.number in self._done:
+            return self._done[turn.number]
+        shown = markup.turn(turn, self._pictures_of, BOUNDS)
+        if not over and not turn.thoughts:
+            shown["thoughts"] = markup.prose(turn.draft.text)
+        shown["reasoning"] = "" if over or turn.draft.text else turn.draft.reasoning
+        shown["live"] = not over
+        made = Markup(_template("notebook_turn.html").render(turn=shown))  # noqa: S704 - made by our template
+        if over:
+            self._done[turn.number] = made
+        return made
+
+    def _pictures_of(self, cell: Cell) -> dict[int, list[Shown]]:
+        """The pictures of a cell, as far as there is room for them."""
+        if id(cell) not in self._pictures:
+            found: dict[int, list[Shown]] = {}
+            for index, shown in markup.pictures_in_outputs(cell, BOUNDS).items():
+                found[index] = [self._with_room(each) for each in shown]
+            self._pictures[id(cell)] = cell, found
+        return self._pictures[id(cell)][1]
+
+    def _with_room(self, shown: Shown) -> Shown:
+        if shown["kind"] != "image":
+            return shown
+        if len(shown["text"]) > self._room:
+            return markup.remark("This figure is left out: the figures before it fill the page.")
+        self._room -= len(shown["text"])
+        return shown
+
+
+def ended(story: Story) -> State:
+    """How a run that is over is said to have ended."""
+    kind: Kind = "answered" if story.status == "answered" else "failed"
+    words = story.status.replace("_", " ").capitalize()
+    return State(kind, "Stopped" if story.status == "interrupted" else words)
+
+
+def shown_answer(value: Any) -> Shown | None:
+    """An answer as a table where it is one, else as text."""
+    bounds = dataclasses.replace(BOUNDS, rows=MAX_ANSWER_ROWS)
+    if value is None:
+        return None
+    found = _table(value)
+    if found is not None:
+        return markup.table(found, bounds)
+    kind = "words" if isinstance(value, str) else "value"
+    return {"kind": kind, "text": markup.cut(_text(value), BOUNDS)}
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if dumped := getattr(value, "model_dump_json", None):
+        return str(dumped(indent=2))
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        value = dataclasses.asdict(value)
+    return json.dumps(value, ensure_ascii=False, indent=2, default=str)
+
+
+def _table(value: Any) -> Table | None:
+    """A data frame, records with the same fields, or names with one value each, as a table of text."""
+    match value:
+        case [{**first}, *_] if first and all(_flat(item) and item.keys() == first.keys() for item in value):
+            rows = tuple(tuple(_plain(part) for part in item.values()) for item in value)
+            return Table(tuple(map(str, first)), rows)
+        case dict() if value and _flat(value):
+            return Table((), tuple((str(name), _plain(part)) for name, part in value.items()))
+    if hasattr(value, "iter_rows"):  # polars
+        rows = tuple(tuple(map(_plain, row)) for row in value.head(MAX_ANSWER_ROWS).iter_rows())
+        return Table(tuple(value.columns), rows, value.height - len(rows))
+    if hasattr(value, "to_pandas"):  # Arrow
+        value = value.to_pandas()
+    html = getattr(value, "_repr_html_", None)
+    return read_table(str(html())) if html is not None else None
+
+
+def _flat(item: Any) -> bool:
+    return isinstance(item, dict) and not any(isinstance(part, dict | list) for part in item.values())
+
+
+def _plain(value: Any) -> str:
+    return "" if value is None else str(value)
+
+
+def facts(story: Story) -> list[str]:
+    turns = len(story.turns)
+    said = [f"{turns} turn{'s' * (turns != 1)}"] if turns else []
+    if story.status != "unfinished":
+        said.append(f"{story.seconds:.1f} s")
+    if story.usage.total_tokens:
+        said.append(markup.tokens(story.usage))
+    return [*said, story.model, f"run {story.run}"] if story.run else said
+
+
+def _render(
+    *,
+    turns: list[Markup],
+    story: Story,
+    state: State,
+    over: bool,
+    answer: Any,
+    question: Question | None = None,
+    fold: bool = False,
+) -> str:
+    page = {
+        "turns": turns,
+        "question": question,
+        "over": over,
+        "status": story.status,
+        "answer": shown_answer(answer) if over and story.status == "answered" else None,
+        "error": story.error if story.status != "answered" else None,
+        "artifacts": _artifacts(story.artifacts),
+        "state": state,
+        "facts": facts(story),
+    }
+    style = Markup(_style())  # noqa: S704 - our own
+    return str(_template("notebook.html").render(page=page, fold=fold, style=style))
+
+
+def _artifacts(artifacts: tuple[Artifact, ...]) -> list[Artifact]:
+    """What was handed over; the figures are shown already."""
+    return [artifact for artifact in artifacts if artifact.path.parent.name != "figures"]
+
+
+@cache
+def _style() -> str:
+    """On few lines, for it is in each output."""
+    text = markup.asset("view.css") + markup.asset("notebook.css")
+    return " ".join(re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL).split())
+
+
+@cache
+def _template(name: str) -> Any:
+    return markup.environment().get_template(name)
