@@ -138,6 +138,6 @@ def opened(
     page = browser.new_page(viewport={"width": width, "height": height})
     page.goto(lab.url(name))
     page.locator(".jp-Notebook .jp-Cell").first.wait_for(timeout=60_000)
-    page.locator('.jp-Notebook-ExecutionIndicator[data-status="idle"]').wait_for(timeout=60_000)
+    page.get_by_role("button", name="Python 3 (ipykernel) | Idle").wait_for(timeout=60_000)
     yield Notebook(page)
     page.close()

@@ -23,6 +23,8 @@ from codeact.views.story import Teller
 
 PAUSE = 0.3
 """Seconds between two drawings, at least."""
+LOOK_SECONDS = 0.5
+"""For which the cell's thread sleeps at most: an interrupt may come to another one, and is seen when this one wakes."""
 BYTES_A_SECOND = 400_000
 """That a server of notebooks is given; beyond a million it drops outputs."""
 ENDING_SECONDS = 30.0
@@ -113,12 +115,15 @@ async def adrawn(stream: AsyncGenerator[events.Event, None]) -> AsyncGenerator[e
     def look() -> None:
         nonlocal timer
         view.look()
-        due = view.due()
         if timer is not None:
             timer.cancel()
-        timer = None if due is None else loop.call_later(due, look)
+        timer = loop.call_later(view.due(), look)
 
-    view.wake = lambda: loop.call_soon_threadsafe(look) and None
+    def wake() -> None:
+        with suppress(RuntimeError):  # the loop is closed: nobody looks any more
+            loop.call_soon_threadsafe(look)
+
+    view.wake = wake
     try:
         look()
         async for event in stream:
@@ -161,10 +166,10 @@ class View:
         if self.due() == 0.0:
             self._draw()
 
-    def due(self) -> float | None:
-        """Seconds until the next drawing; None where there is nothing new."""
+    def due(self) -> float:
+        """Seconds until it should look again: where there is nothing new, so that the stop button is noticed."""
         if not self._changed:
-            return None
+            return LOOK_SECONDS
         return max(0.0, self._drawn + self._pause - time.monotonic())
 
     def add(self, event: events.Event) -> None:
@@ -224,7 +229,11 @@ class View:
             self._output.bare(self._render())
         if first is not None:
             self._draw()
-            self._person.put(self._render, self.wake)
+            self._person.put(self._render, self._look_again)
+
+    def _look_again(self) -> None:
+        self._changed = True
+        self.wake()
 
     # -- drawing -------------------------------------------------------------------------------------------------
 
