@@ -6,7 +6,6 @@ import json
 import shutil
 from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 
 import nbformat
 import pytest
@@ -22,7 +21,6 @@ pytestmark = pytest.mark.docker
 
 TOOLS = '''
 import time
-from pathlib import Path
 from codeact import tool
 
 @tool(effects="read", timeout=60)
@@ -34,7 +32,7 @@ def wait_for(name: str) -> str:
 '''
 WAITS = (
     "I **count**, and wait.\n```python\nfrom tools import wait_for\nprint('one of two')\nwait_for('go')\n"
-    "plt.bar(['Ghent', 'Lyon'], [9, 10])\nplt.show()\n```",
+    "import matplotlib.pyplot as plt\nplt.bar(['Ghent', 'Lyon'], [9, 10])\nplt.show()\n```",
     "```python\nfinal_answer([{'city': 'Ghent', 'money': 9}, {'city': 'Lyon', 'money': 10}])\n```",
 )
 LOOPS = ("For ever.\n```python\nprint('it begins')\nwhile True:\n    pass\n```",)
@@ -185,4 +183,4 @@ def test_the_file_holds_static_html_that_is_read_without_trust(
         expect(output.locator(".answer td")).to_have_text(["Ghent", "9", "Lyon", "10"])
         expect(output.locator("img")).to_have_count(1)
         assert output.locator("style").count() == 0
-        assert "Code, 5 lines" in output.inner_text()
+        assert "Code, 6 lines" in output.inner_text()
