@@ -21,6 +21,7 @@ pytestmark = pytest.mark.docker
 
 TOOLS = '''
 import time
+from pathlib import Path
 from codeact import tool
 
 @tool(effects="read", timeout=60)
