@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from codeact.tools.definitions import schema
 from codeact.tools.tool import Tool
 from codeact.types import RunLimits
 
@@ -253,11 +252,15 @@ def changes(before: Any, after: Any, path: str = "") -> list[str]:
 
 
 def suite_hash(tasks: Iterable[Task]) -> str:
-    """Over the tasks and the definitions of the tools that they are done with."""
+    """Over the tasks, and the signatures and texts of the tools that they are done with."""
     tasks = list(tasks)
     kinds = {task.world_name or task.id: task for task in tasks}
-    tools = {name: [schema(tool) for tool in task.start(0.0).tools()] for name, task in kinds.items()}
+    tools = {name: [_told(tool) for tool in task.start(0.0).tools()] for name, task in kinds.items()}
     return digest({"tasks": {task.id: task.hash for task in tasks}, "tools": tools})
+
+
+def _told(tool: Tool) -> list[str]:
+    return [tool.signature, tool.description, *(each.description for each in tool.parameters)]
 
 
 @functools.cache

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from benchmarks.suites import direct, suite
+from benchmarks.suites import OWN, Split, direct, messy, small_tasks, suite, toolworld
 from benchmarks.suites.base import canonical, changes, check, digest, same, suite_hash
 from codeact.errors import UsageError
+
+CHANGELOG = Path(toolworld.__file__).parents[1] / "CHANGELOG.md"
+VERSIONS = {"toolworld": toolworld.VERSION, "small-tasks": small_tasks.VERSION, "messy": messy.VERSION}
 
 
 @pytest.mark.parametrize(
@@ -66,6 +71,18 @@ def test_a_task_is_answered_by_its_gold_and_by_nothing_else() -> None:
     for task in suite("small-tasks"):
         assert direct.solve(task).success
         assert not check(task, None, task.start(0.0)).success
+
+
+def test_what_has_changed_has_a_new_version() -> None:
+    """A change of a task or of a tool's text is a new version, with a line in the changelog that has its hash."""
+    written = CHANGELOG.read_text(encoding="utf-8")
+    for name in OWN:
+        splits: tuple[Split, ...] = ("dev", "test") if name == "toolworld" else ("test",)
+        for split in splits:
+            tasks = suite(name, split)
+            assert {task.version for task in tasks} == {VERSIONS[name]}
+            row = rf"^\| {name} \| {VERSIONS[name]} \| {split} \| {suite_hash(tasks)[:12]} \|"
+            assert re.search(row, written, re.MULTILINE), (name, split, suite_hash(tasks)[:12])
 
 
 def test_a_suite_that_is_not_there_is_named_in_one_line() -> None:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
 from benchmarks.suites import direct, suite, toolworld
-from benchmarks.suites.base import RateLimited, Task, check
+from benchmarks.suites.base import RateLimited, Task, ToolFault, check
 from benchmarks.suites.mutants import mutants
 from benchmarks.suites.toolworld.making import make_task
 from benchmarks.suites.toolworld.world import Busy, Service
+from codeact.observation import BUDGET
+from codeact.tools.tool import Tool
 
 TASKS = [*suite("toolworld", "test"), *suite("toolworld", "dev")]
 WORLDS = len(toolworld.WORLDS)
@@ -38,6 +42,44 @@ def test_the_reference_solution_is_right_and_its_mutants_are_not(task: Task) -> 
     made = list(mutants(task))
     assert {"no answer", "one more write"} <= {mutant.how for mutant in made}
     assert [mutant.how for mutant in made if mutant.verdict.success] == []
+
+
+CALLS = {
+    "A": (1, 2),
+    "B": (3, 6),
+    "C": (3, 120),
+    "D": (3, 20),
+    "E": (5, 40),
+    "F": (2, 20),
+    "G": (1, 3),
+    "H": (0, 4),
+}
+
+
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.id)
+def test_a_task_takes_the_calls_of_its_category_and_what_is_bulky_can_be_had_in_pieces(task: Task) -> None:
+    fewest, most = CALLS[task.category]
+    assert max(fewest, task.size or 0) <= task.calls_min <= most
+    assert task.limits.turns is not None
+    assert task.limits.turns >= task.calls_min + 10
+    assert task.oracle is not None
+    largest = largest_result(task, narrow=False)
+    assert (50_000 <= largest <= 500_000) if task.category == "G" else largest < BUDGET
+    assert largest_result(task, narrow=True) < BUDGET
+
+
+def largest_result(task: Task, *, narrow: bool) -> int:
+    """Characters of the longest result that the reference solution sees."""
+    sizes = []
+
+    def perform(tool: Tool, arguments: dict[str, Any]) -> Any:
+        value = direct.perform(tool, arguments)
+        sizes.append(len(json.dumps(value)))
+        return value
+
+    assert task.oracle is not None
+    task.oracle(direct.Tools(task.start(0.0).tools(), perform, ToolFault), narrow=narrow)
+    return max(sizes)
 
 
 def test_the_same_seed_makes_the_same_tasks_and_another_makes_others() -> None:

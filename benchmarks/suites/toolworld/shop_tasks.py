@@ -124,16 +124,15 @@ def solve_first_order(t: Any, order: str) -> Any:
 
 
 def pieces(rng: Random, tables: Tables, index: int) -> Case:
-    size = SIZES[index]
     user = tables["users"][list(tables["users"])[index]]
     own = orders_of(tables, user["id"])
     return Case(
-        f"How many pieces did the user with the email address {user['email']} order in all, over all orders that are not "
-        "cancelled? Answer with a whole number.",
+        f"How many pieces did the user with the email address {user['email']} order in all, over all orders, whatever their "
+        "status? Answer with a whole number.",
         INTEGER,
-        sum(item["quantity"] for order in own if order["status"] != "cancelled" for item in order["items"]),
+        sum(item["quantity"] for order in own for item in order["items"]),
         {"email": user["email"]},
-        size=size,
+        size=SIZES[index],
     )
 
 
@@ -143,11 +142,7 @@ def solve_pieces(t: Any, email: str) -> Any:
     orders = found["orders"]
     for page in range(2, found["pages"] + 1):
         orders += t.list_orders(user, page=page)["orders"]
-    count = 0
-    for order in orders:
-        if order["status"] != "cancelled":
-            count += sum(item["quantity"] for item in t.get_order(order["id"])["items"])
-    return count
+    return sum(item["quantity"] for order in orders for item in t.get_order(order["id"])["items"])
 
 
 # -- D: what is done depends ---------------------------------------------------------------------------------------------
