@@ -46,6 +46,8 @@ class Shop:
         @tool(effects="read")
         def look(order_id: str) -> str:
             """Where it is."""
+            if order_id == "lost":
+                raise LookupError("there is no such order; see the invoice")
             return "sent"
 
         return [pay, look]
@@ -116,6 +118,35 @@ def test_a_run_in_which_code_is_an_argument_goes_on(tmp_path: Path) -> None:
     result, model = play(tmp_path, calls(("python", {"code": "final_answer(x + 2)"})), run=first.run)
     assert (result.status, result.answer) == ("answered", 42)
     assert [message.role for message in model.requests[0].messages[-2:]] == ["assistant", "tool"]
+
+
+def test_errors_have_the_same_words_in_code_and_in_calls(tmp_path: Path) -> None:
+    wrong: list[dict[str, object]] = [{"order_id": 5}, {"order_id": "lost"}]
+    source = f"""
+import tools
+said = []
+for given in {wrong!r}:
+    try:
+        tools.look(**given)
+    except Exception as error:
+        said.append([type(error).__name__, str(error)])
+final_answer(said)
+"""
+    in_code, _ = play(tmp_path, calls(("python", {"code": source})), actions="python-tool")
+    in_calls, _ = play(tmp_path, calls(*[("look", given) for given in wrong]), calls(ANSWER))
+    errors = [json.loads(text.split("\n")[0])["error"] for text in texts(in_calls)]
+    assert [[error["type"], error["message"]] for error in errors] == in_code.answer
+    assert [error["type"] for error in errors] == ["ArgumentError", "LookupError"]
+
+
+@pytest.mark.parametrize("actions", ["fenced", "python-tool"])
+def test_code_that_is_written_again_and_again_ends_the_run(tmp_path: Path, actions: str) -> None:
+    source = "print(5)"
+    reply = f"```python\n{source}\n```" if actions == "fenced" else calls(("python", {"code": source}))
+    result, model = play(tmp_path, *[reply] * 9, actions=actions)
+    assert (result.status, result.usage.calls) == ("no_answer", 6)
+    assert "the same 5 times more" in str(result.error)
+    assert [request.temperature for request in model.requests] == [None, None, 0.8, 0.8, 0.8, 0.8]
 
 
 # -- code beside functions ---------------------------------------------------------------------------------------
