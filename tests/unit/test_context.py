@@ -7,7 +7,7 @@ import itertools
 from codeact import context, events
 from codeact.actions import read
 from codeact.answers import AnswerCheck
-from codeact.types import Usage
+from codeact.types import Call, Reading, Usage
 from sandbox.types import Image
 
 INVENTED = "Look.\n```python\nprint(1)\n```\nObservation: 1\n"
@@ -64,3 +64,35 @@ def test_every_follow_up_is_a_line() -> None:
     for name, text in context.follow_ups().items():
         assert text.strip(), name
         assert "\n" not in text, name
+
+
+def test_what_native_calls_came_to_stands_right_behind_them() -> None:
+    calls = (Call("a", "look", {"n": 1}), Call("b", "run_python", {"code": "x"}))
+    reading = Reading("I look.", calls=calls, native=True)
+    picture = Image("image/png", "AAAA")
+
+    def replied(turn: int) -> events.Replied:
+        return events.Replied(
+            turn=turn, text="I look.", reading=reading, finish="stop", usage=Usage(1), model="m", seconds=0.1
+        )
+
+    results = (events.CallResult("a", "look", "one"), events.CallResult("b", "run_python", "two"))
+    messages = context.keep_all(
+        [
+            replied(1),
+            events.RunResumed(model="m", text="Not as before."),
+            events.Observed(turn=1, text="both", images=("p",), results=results),
+            replied(2),  # the run was cut off for good
+        ],
+        {"p": picture},
+        (),
+    )
+    assert [(m.role, m.content, m.call_id, len(m.images)) for m in messages] == [
+        ("assistant", "I look.", "", 0),
+        ("tool", "one", "a", 0),
+        ("tool", "two", "b", 0),
+        ("user", f"Not as before.\n\n{context.PICTURES}", "", 1),
+        ("assistant", "I look.", "", 0),
+        ("tool", context.NOT_MADE, "a", 0),
+        ("tool", context.NOT_MADE, "b", 0),
+    ]
