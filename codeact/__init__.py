@@ -57,3 +57,10 @@ def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'codeact' has no attribute {name!r}")
     return getattr(import_module(f"codeact.{_HOMES.get(name, 'types')}"), name)
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """`%load_ext codeact` in a notebook: `%%codeact` makes a cell a task."""
+    from codeact.commands.magic import load
+
+    load(shell)

@@ -65,11 +65,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (Stopped, click.Abort) as error:
         code = _fail(invocation, str(error) or "interrupted", INTERRUPTED, "interrupted")
     except click.ClickException as error:
-        code = _fail(invocation, _usage(error), USAGE)
+        code = _fail(invocation, usage_line(error), USAGE)
     except Exception as error:  # noqa: BLE001 - the last line of defence: a line, not a traceback
         if invocation.debug:
             traceback.print_exc()
-        code = _fail(invocation, _explained(error), exit_code(type(error).__name__))
+        code = _fail(invocation, explained(error), exit_code(type(error).__name__))
     return code if isinstance(code, int) else 0
 
 
@@ -88,7 +88,8 @@ def _fail(invocation: Invocation, message: str, code: int, status: str = "failed
     return code
 
 
-def _explained(error: Exception) -> str:
+def explained(error: Exception) -> str:
+    """An error that is no usage error, as one line."""
     from sandbox.errors import SandboxError
     from sandbox.text import clean
 
@@ -97,7 +98,8 @@ def _explained(error: Exception) -> str:
     return f"internal: {type(error).__name__}: {clean(str(error))}; run it again with --debug, and report what it shows"
 
 
-def _usage(error: click.ClickException) -> str:
+def usage_line(error: click.ClickException) -> str:
+    """An error of the arguments, as one line with its mend."""
     help_hint = "see `codeact --help`"
     if isinstance(error, click.UsageError) and error.ctx is not None:
         help_hint = f"see `{error.ctx.command_path} --help`"

@@ -113,7 +113,7 @@ def play(
     has had."""
     out = prepare_out(settings.out)
     with _view(settings) as view, answer_alone(), mcp_servers(settings) as servers:
-        agent = _agent(settings, schema, out, view, servers, had)
+        agent = make_agent(settings, schema, out, view, servers, had)
         with _signals(agent, view) as begun:
             observers: list[Callable[[Event], None]] = [lambda event: begun.set()]
             if view:
@@ -233,7 +233,7 @@ def approval(settings: Settings, view: View | None) -> Approval:
     return Approval(mode, prompt.ask, by="person", one_at_a_time=True)
 
 
-def _agent(
+def make_agent(
     settings: Settings,
     schema: dict[str, Any] | None,
     out: Path | None,
