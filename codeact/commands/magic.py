@@ -12,10 +12,10 @@ import click
 
 from codeact import config, data
 from codeact.cli import explained, usage_line
-from codeact.commands.solve import make_agent, mcp_servers, read_schema, settings_options
+from codeact.commands.solve import make_agent, mcp_servers, prepare_out, read_schema, settings_options
 from codeact.errors import UsageError
 
-LEFT_OUT = ("out", "json", "quiet", "debug")
+LEFT_OUT = ("json", "quiet", "debug")
 """What means something at a terminal only."""
 
 
@@ -60,15 +60,17 @@ def _words(line: str) -> list[str]:
 def _command(task: str, variables: dict[str, Any]) -> click.Command:
     @click.command(help="The cell is the task.")
     @click.option("--out", "name", default="result", metavar="NAME", help="the variable for the result")
-    @settings_options(*LEFT_OUT)
+    @click.option("--files", "out", metavar="DIR", help="the folder for files that the run hands over")
+    @settings_options("out", *LEFT_OUT)
     def command(name: str, **flags: Any) -> None:
         if not name.isidentifier():
             raise UsageError(f"--out {name}: is not the name of a variable; write for example --out totals")
         settings = config.load(flags)
         given = inputs(settings.data, variables)
         schema = read_schema(settings.output_schema)
+        out = prepare_out(settings.out)
         with mcp_servers(settings) as servers:
-            agent = make_agent(settings, schema, settings.out, None, servers, 0)
+            agent = make_agent(settings, schema, out, None, servers, 0)
             variables[name] = agent.run(task, given)
 
     return command

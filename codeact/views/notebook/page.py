@@ -11,6 +11,7 @@ import json
 import re
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any, Literal
 
 from markupsafe import Markup
@@ -194,9 +195,18 @@ def _render(
     return str(_template("notebook.html").render(page=page, fold=fold, style=style))
 
 
-def _artifacts(artifacts: tuple[Artifact, ...]) -> list[Artifact]:
+def _artifacts(artifacts: tuple[Artifact, ...]) -> list[dict[str, Any]]:
     """What was handed over; the figures are shown already."""
-    return [artifact for artifact in artifacts if artifact.path.parent.name != "figures"]
+    kept = [artifact for artifact in artifacts if artifact.path.parent.name != "figures"]
+    return [{"path": _from_here(artifact.path), "size": artifact.size} for artifact in kept]
+
+
+def _from_here(path: Path) -> str:
+    """A path from the current folder, where it lies below that; else from home."""
+    for folder, start in ((Path.cwd(), Path()), (Path.home(), Path("~"))):
+        if path.is_relative_to(folder):
+            return str(start / path.relative_to(folder))
+    return str(path)
 
 
 @cache

@@ -29,5 +29,6 @@ def show(result: Result[Any]) -> None:
 
     if result.run in _drawn and _drawn[result.run] == cell_number():
         return
-    data: dict[str, Any] = {"text/plain": repr(result), "text/html": html(result)}
+    said = f"(a result of codeact: {result.status})"
+    data: dict[str, Any] = {"text/plain": said, "text/html": html(result)}
     display(data, raw=True)  # type: ignore[no-untyped-call]
