@@ -104,7 +104,9 @@ class Bridge:
         """Frames about the kernel and its cells."""
         self._answers: dict[int, Inbox] = {}
         self._sequencer = frames.Sequencer()
-        self._progress = threading.Condition()
+        # entered itself, and not by way of the condition, whose own code Ctrl-C may end before it lets go of the lock
+        self._lock = threading.Lock()
+        self._progress = threading.Condition(self._lock)
         self._stream: ByteStream | None = None
         self._decoder = frames.Decoder()
         self._ended = threading.Event()
@@ -121,7 +123,7 @@ class Bridge:
 
     def send(self, header: dict[str, Any], body: bytes = b"") -> None:
         """Sends one frame. Raises ConnectionLost when the sandbox cannot be reached any more."""
-        with self._progress:
+        with self._lock:
             while self._sequencer.unacked_bytes > WINDOW and self._lost is None:
                 if not self._progress.wait(STALLED_SECONDS):
                     self._lose("the sandbox takes nothing in any more")
@@ -143,7 +145,7 @@ class Bridge:
     def close(self) -> None:
         """Ends the stream. Who waits for something from it is told so."""
         self._ended.set()
-        with self._progress:
+        with self._lock:
             self._lose("the sandbox was closed")
         if self._thread.is_alive() and self._thread is not threading.current_thread():
             self._thread.join(timeout=2)
@@ -183,7 +185,7 @@ class Bridge:
         welcome, _ = early.pop(0)
         if welcome.get("op") != "welcome" or welcome.get("version") != VERSION:
             raise ProtocolError("the sandbox image is of another version; build it: `codeact image build`")
-        with self._progress:
+        with self._lock:
             if self._lost is not None:
                 raise ConnectionLost(self._lost)
             again = self._sequencer.resume(welcome.get("received"))
@@ -198,7 +200,7 @@ class Bridge:
                 silent = 0 if self._read_stream() else silent + 1
                 self._reconnect(silent)
             except (SandboxError, OSError) as error:
-                with self._progress:
+                with self._lock:
                     self._lose(str(error))
                 return
 
@@ -219,7 +221,7 @@ class Bridge:
         return heard or time.monotonic() - started > SOON
 
     def _reconnect(self, silent: int) -> None:
-        with self._progress:
+        with self._lock:
             stream, self._stream = self._stream, None
         if stream is not None:
             stream.close()
@@ -238,7 +240,7 @@ class Bridge:
 
     def _take(self, header: dict[str, Any], body: bytes) -> bool:
         """Puts a frame where it is waited for; whether it is new."""
-        with self._progress:
+        with self._lock:
             try:
                 fresh = self._sequencer.accept(header, body)
             except frames.FrameError as error:

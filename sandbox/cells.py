@@ -100,6 +100,7 @@ class CellRun:
     status: Status | None = None
     lost: str | None = None
     survived: tuple[Variable, ...] | None = None
+    begun: bool = False
     kernel_gone: bool = False
     sandbox_gone: bool = False
     _reason: Status | None = None
@@ -130,8 +131,9 @@ class CellRun:
             )
             yield said
             return CellResult("refused", (*self.outputs, said))
-        self._send({"op": "run", "cell": self.number, "limit": output_limit}, body)
         try:
+            self.begun = True
+            self._send({"op": "run", "cell": self.number, "limit": output_limit}, body)
             while self.status is None:
                 for output in self._advance():
                     self.outputs.append(output)
@@ -265,7 +267,9 @@ class CellRun:
         said = self._flush()
         own = header.get("status")
         self.status = own if own in ("ok", "error", "refused") else "error"
-        self.kernel_gone = own == "refused"
+        self.kernel_gone = own == "refused" or header.get("kernel") is False
+        if header.get("kernel") is False:
+            self.lost = LOST_VARIABLES
         if self._reason is not None and header.get("signalled") is True:
             self.status, self.survived = self._reason, _variables(body)
         if header.get("oom") is True:

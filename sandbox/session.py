@@ -109,6 +109,8 @@ class Sandbox:
         self._stopping = threading.RLock()
         self._cell = 0
         self._kernel_up = False
+        self._untold: str | None = None
+        """What was lost, and in no cell's result yet."""
         self._closed = False
 
     # -- life ----------------------------------------------------------------------------------------------------
@@ -293,7 +295,8 @@ class Sandbox:
 
     def answers(self, seconds: float) -> bool:
         """Whether the kernel runs an empty cell in so many seconds, and nothing was lost; nothing is mended."""
-        with self._turns.take():
+        self._turns.check()
+        with self._turns.lock:
             if self._backend is None or self._settle()[1] is not None or not self._kernel_up:
                 return False
             cell = self._stream(self._next_cell([], seconds, seconds), "")
@@ -345,14 +348,17 @@ class Sandbox:
     ) -> CellResult:
         """Runs one cell to its end. `on_output` gets each output as it comes."""
         cell = self.stream(code, timeout=timeout, max_timeout=max_timeout)
-        while True:
-            try:
-                output = next(cell)
-            except StopIteration as ended:
-                result: CellResult = ended.value
-                return result
-            if on_output is not None:
-                on_output(output)
+        try:
+            while True:
+                try:
+                    output = next(cell)
+                except StopIteration as ended:
+                    result: CellResult = ended.value
+                    return result
+                if on_output is not None:
+                    on_output(output)
+        finally:
+            cell.close()  # now: whoever catches what was raised may keep this frame for long
 
     def stream(
         self,
@@ -368,18 +374,23 @@ class Sandbox:
         cell is not run then, and its status is `refused`. `timeout` and
         `max_timeout` are for this cell. Raises SandboxBusy when this thread has not read its last cell to the end.
         """
-        with (
-            self._turns.take(),
-            contextlib.closing(self._attempts(code, timeout, max_timeout, afresh)) as outputs,
-        ):
-            while True:
-                self._turns.read_here()
+        self._turns.check()
+        with self._turns.lock:
+            outputs = self._attempts(code, timeout, max_timeout, afresh)
+            try:
+                while True:
+                    self._turns.reader = threading.get_ident()
+                    try:
+                        output = next(outputs)
+                    except StopIteration as ended:
+                        result: CellResult = ended.value
+                        return result
+                    yield output
+            finally:
                 try:
-                    output = next(outputs)
-                except StopIteration as ended:
-                    result: CellResult = ended.value
-                    return result
-                yield output
+                    outputs.close()
+                finally:
+                    self._turns.reader = 0
 
     def _attempts(
         self, code: str, timeout: float | None, max_timeout: float | None, afresh: bool
@@ -415,11 +426,15 @@ class Sandbox:
         )
 
     def _stream(self, cell: CellRun, code: str) -> Generator[Output, None, CellResult]:
+        result: CellResult | None = None
         try:
-            return (yield from cell.stream(code, int(self.limits.output)))
+            result = yield from cell.stream(code, int(self.limits.output))
+            return result
         finally:
-            if cell.status is None or cell.kernel_gone:  # None: not even waited for, after a second Ctrl-C
-                self._kernel_up = False
+            if cell.kernel_gone or (cell.begun and cell.status is None):
+                self._kernel_up = False  # None: not even waited for, after a second Ctrl-C
+            if result is None and not self._kernel_up:
+                self._untold = cell.lost or LOST_VARIABLES
             if cell.sandbox_gone:
                 self._tear_down()
 
@@ -437,14 +452,16 @@ class Sandbox:
 
     def restart(self) -> None:
         """A fresh kernel: variables and background processes are gone, files stay."""
-        with self._turns.take():
+        self._turns.check()
+        with self._turns.lock:
             self._kernel_up = False
             self._ready()
 
     def revive(self) -> tuple[tuple[Output, ...], str | None]:
         """Sees to it that a kernel is up, which the next cell would do too: what there is to say of the time since the last
         cell, and what was lost in it. Raises a SandboxError."""
-        with self._turns.take():
+        self._turns.check()
+        with self._turns.lock:
             said, lost = self._ready()
         return tuple(said), lost
 
@@ -452,22 +469,27 @@ class Sandbox:
         """Sees to it that a kernel can run a cell: what there is to say of the time since the last one, and what was lost."""
         if self._closed:
             raise SandboxClosed("this sandbox is closed; make a new one")
+        said = self._brought_up()
+        lost, self._untold = self._untold, None
+        return said, lost
+
+    def _brought_up(self) -> list[Output]:
         if self._backend is None:
             self.start()
-            return [], None
-        said, lost = self._settle()
-        if lost is None or lost == LOST_VARIABLES:
+            return []
+        said, _ = self._settle()
+        if self._untold is None or self._untold == LOST_VARIABLES:
             if self._kernel_up:
-                return said, lost
+                return said
             try:
                 self._restart_kernel(self._backend)
-                return said, lost
+                return said
             except SandboxError as error:
-                lost = f"everything: {error}"
+                self._untold = f"everything: {error}"
         self._tear_down()
         self.start()
         said.append(Notice("the sandbox was started afresh: variables and files that were in it are gone"))
-        return said, lost
+        return said
 
     def _settle(self) -> tuple[list[Output], str | None]:
         """Takes what came since the last cell."""
@@ -482,10 +504,11 @@ class Sandbox:
                     case "kernel_died":
                         if self._kernel_up:
                             said.append(Notice(death(header, int(self.limits.memory))))
-                            lost = LOST_VARIABLES
+                            lost = self._untold = LOST_VARIABLES
                         self._kernel_up = False
                     case "lost":
-                        return said, f"everything: {header.get('reason')}"
+                        lost = self._untold = f"everything: {header.get('reason')}"
+                        return said, lost
         return said, lost
 
     def _restart_kernel(self, backend: Backend) -> None:

@@ -2,37 +2,25 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
-from collections.abc import Iterator
 
 from sandbox.errors import SandboxBusy
 
 
 class Turns:
-    """A lock that is held while a cell's outputs are read, by whichever thread reads them last.
+    """`lock` is held while a cell's outputs are read; `reader` is the thread that reads them, whichever did before, else 0.
 
-    A thread that has left its own cell half read would wait for itself for ever: it is refused.
+    Whoever takes a turn calls `check` and then enters the lock itself: Ctrl-C may end any code of Python between an
+    exception and the release of a lock, but not the lock's own.
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._reader = 0
+        self.lock = threading.Lock()
+        self.reader = 0
 
-    @contextlib.contextmanager
-    def take(self) -> Iterator[None]:
-        """Waits for the turn. Raises SandboxBusy when this thread has to end its own first."""
-        if self._reader == threading.get_ident():
+    def check(self) -> None:
+        """A thread that has left its own cell half read would wait for itself for ever. Raises SandboxBusy."""
+        if self.reader == threading.get_ident():
             raise SandboxBusy(
                 "the last cell of this sandbox is still read by this thread: take its outputs to the end, or close() it"
             )
-        with self._lock:
-            self.read_here()
-            try:
-                yield
-            finally:
-                self._reader = 0
-
-    def read_here(self) -> None:
-        """This thread reads on, whichever did before."""
-        self._reader = threading.get_ident()

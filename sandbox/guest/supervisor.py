@@ -381,6 +381,9 @@ class Supervisor:
             self._signalled = True
             self._kernel.signal(header["how"])
             self._callers.cancel("CallCancelled", "the call was cancelled: its cell is being ended")
+        else:  # it has ended, or never came: whoever missed that is told again
+            kernel = self._kernel is not None and self._kernel_ready
+            self._send({"op": "done", "cell": header.get("cell"), "status": "over", "kernel": kernel})
 
     def _return(self, header: dict[str, Any], body: bytes) -> None:
         self._callers.answer(header, body)
