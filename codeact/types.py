@@ -127,7 +127,7 @@ class Model(Protocol):
     """Any callable of this form is a model: it yields deltas, then exactly one `Reply` as the last item.
 
     Raises a `ModelError`. Closing the generator early ends the request. `name` is shown and journalled; `sees` says
-    whether images are sent; with a `small` model a turn ends at its first block of code, outputs are cut shorter, and
+    whether images are sent; with a `small` model a turn ends at its first block of code or written call, outputs are cut shorter, and
     an answer in words is asked for as a value.
     """
 

@@ -80,14 +80,12 @@ def find(text: str, known: Collection[str]) -> Found:
 
 
 def complete(text: str, known: Collection[str]) -> int | None:
-    """Where the reply of which `text` has come so far can be ended, as an offset; None if not yet: where the model begins to
-    invent a result, or behind an answer."""
+    """Where the reply of which `text` has come so far can be ended, as an offset; None if not yet: behind its first call, or
+    where the model begins to invent a result."""
     if not text.rstrip().endswith(_CLOSED) and not INVENTION.search(text):
         return None
     found = find(text, known)
-    if found.calls and found.end is not None:
-        return found.end
-    return len(text) if any(name == "final_answer" for name, _ in found.calls) else None
+    return (len(text) if found.end is None else found.end) if found.calls else None
 
 
 def _before(text: str) -> str:

@@ -163,14 +163,14 @@ def test_reading_takes_time_by_the_length_of_the_text() -> None:
 @pytest.mark.parametrize(
     ("whole", "kept"),
     [
-        ("```json\n" + JSON + "\n```\n", None),
-        ("```json\n" + JSON + "\n```\n```json\n{\"final_answer\": 5}\n```\nThat is it.", "```json\n" + JSON + "\n```\n```json\n{\"final_answer\": 5}\n```\n"),
-        (f"{OPENED}\n{JSON}\n{CLOSED}\nObservation: sent\nSo.", f"{OPENED}\n{JSON}\n{CLOSED}\n"),
+        ("I look.\n```json\n" + JSON + "\n```\n```json\n" + SECOND + "\n```\n", "I look.\n```json\n" + JSON + "\n```"),
+        (f"{OPENED}\n{JSON}\n{CLOSED}\n{OPENED}\n{SECOND}\n{CLOSED}", f"{OPENED}\n{JSON}\n{CLOSED}"),
+        (f"{JSON}\nObservation: sent\nSo.", JSON),
         ("Observation is hard.\n```\nx\n```\n", None),
     ],
 )  # fmt: skip
-def test_a_small_model_is_stopped_behind_an_answer_or_where_it_invents(whole: str, kept: str | None) -> None:
+def test_a_small_model_is_stopped_behind_its_first_call(whole: str, kept: str | None) -> None:
     ends = [FUNCTIONS.complete(whole[:at], first_block_only=True) for at in range(len(whole) + 1)]
     end = next((end for end in ends if end is not None), None)
-    assert (None if end is None else whole[:end].rstrip()) == (None if kept is None else kept.rstrip())
+    assert (None if end is None else whole[:end].rstrip()) == kept
     assert FUNCTIONS.complete(whole, first_block_only=False) is None
