@@ -1,8 +1,9 @@
 """What happens in a run, as small frozen dataclasses: one schema for the journal, observers and JSON lines.
 
 Each event is a line `{"v": 2, "run": ..., "seq": ..., "time": ..., "type": ..., ...fields}`; `seq` counts from 1 within a
-run, `time` is in seconds since the epoch, `parent` is the run that a sub-agent belongs to. `text_delta` and
-`output_delta` are for those who watch: the journal leaves them out, since `replied` and `observed` hold the whole.
+run, `time` is in seconds since the epoch, `parent` is the run that a sub-agent belongs to. `text_delta`,
+`output_delta` and `tool_progress` are for those who watch: the journal leaves them out, since `replied`, `observed` and
+`tool_returned` say what came of it.
 """
 
 from __future__ import annotations
@@ -127,6 +128,18 @@ class ToolCalled(Event):
     digest: str
     key: str
     turn: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolProgress(Event):
+    """How far a call is, as its tool says: `done`, of `total` where that is known, and some words."""
+
+    live_only: ClassVar[bool] = True
+    call: str
+    tool: str
+    done: float
+    total: float | None = None
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

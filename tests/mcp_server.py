@@ -53,9 +53,28 @@ def pid() -> int:
     return os.getpid()
 
 
+CANCELLED = asyncio.Event()
+
+
 async def forever() -> str:
-    await asyncio.Event().wait()
+    try:
+        await asyncio.Event().wait()
+    finally:
+        CANCELLED.set()
     return "never"
+
+
+async def was_cancelled() -> bool:
+    """Whether a call of `forever` was cancelled; waits for it."""
+    await CANCELLED.wait()
+    return True
+
+
+async def count(context: Context[Any, Any], to: int) -> int:
+    """Counts, and says how far it is."""
+    for number in range(1, to + 1):
+        await context.report_progress(number, to, f"at {number}")
+    return to
 
 
 async def header(context: Context[Any, Any], name: str) -> str:
@@ -73,6 +92,8 @@ server.add_tool(die)
 server.add_tool(pid, annotations=ToolAnnotations(read_only_hint=True))
 server.add_tool(header)
 server.add_tool(forever)
+server.add_tool(was_cancelled)
+server.add_tool(count)
 
 if __name__ == "__main__":
     print("a line on standard error", file=sys.stderr)

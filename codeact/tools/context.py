@@ -6,7 +6,7 @@ import inspect
 import threading
 import types
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
@@ -36,6 +36,13 @@ class ToolContext:
     attempt: int = 1
     cancelled: threading.Event = field(default_factory=threading.Event, repr=False)
     context: RunContext = RunContext()
+    tell: Callable[[float, float | None, str], None] = field(
+        default=lambda done, total, text: None, repr=False
+    )
+
+    def progress(self, done: float, total: float | None = None, text: str = "") -> None:
+        """Shows who watches the run how far the call is; from any thread, and as often as one likes."""
+        self.tell(done, total, text)
 
 
 CURRENT: ContextVar[ToolContext] = ContextVar("codeact_tool_call")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, TextIO
 
@@ -56,12 +56,24 @@ class Connection:
     async def close(self) -> None:
         await self._end()
 
-    async def call(self, name: str, values: dict[str, Any], *, again: bool) -> CallToolResult:
-        """Where the connection breaks under way, the call is made once more if that does no harm. Raises McpError."""
+    async def call(
+        self,
+        name: str,
+        values: dict[str, Any],
+        tell: Callable[[float, float | None, str], None],
+        *,
+        again: bool,
+    ) -> CallToolResult:
+        """Where the connection breaks under way, the call is made once more if that does no harm. `tell` gets the
+        progress that the server reports. Raises McpError."""
+
+        async def told(progress: float, total: float | None, message: str | None) -> None:
+            tell(progress, total, message or "")
+
         for attempt in (1, 2):
             client = await self.open()
             try:
-                return await client.call_tool(name, values)
+                return await client.call_tool(name, values, progress_callback=told)
             except Exception as error:  # noqa: BLE001 - servers fail in any way; each becomes one line
                 cause = _cause(error)
                 unsent = _is_unsent(cause)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from codeact.errors import ToolSourceError
+from codeact.tools.context import CURRENT
 from codeact.tools.definitions import from_schema
 from codeact.tools.mcp_config import Server, read_config
 from codeact.tools.mcp_values import McpError, returned, unwrapped
@@ -147,7 +148,9 @@ class McpServers:
                 raise McpError(
                     f"the MCP server {connection.server.name} was closed; make the call before its `with` block ends"
                 )
-            work = connection.call(tool.name, values, again=policy.idempotent)
+            current = CURRENT.get(None)
+            tell = current.progress if current is not None else lambda done, total, text: None
+            work = connection.call(tool.name, values, tell, again=policy.idempotent)
             result = await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, loop))
             return returned(result, tool.output_schema)
 

@@ -22,6 +22,7 @@ from codeact.tools.context import CURRENT, RunContext, ToolContext
 from codeact.tools.execution import Raised, Waiting, Workers
 from codeact.tools.gate import Gate, pause
 from codeact.tools.policy import Guards
+from codeact.tools.progress import teller
 from codeact.tools.record import Scrub
 from codeact.tools.tool import Tool
 from sandbox.errors import HostCallRefused
@@ -293,6 +294,7 @@ class ToolRunner:
                 attempt=max(1, call.attempts),
                 cancelled=call.waiting.cancelled,
                 context=self._context,
+                tell=teller(call, self._emit),
             )
         )
         try:

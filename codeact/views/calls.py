@@ -65,6 +65,13 @@ def outcome(call: Call) -> str:
     return _cut((call.file and f"({call.file})") or _value(call.value), SHOWN_RESULT)
 
 
+def progress(event: events.ToolProgress) -> str:
+    """How far a call is, in one line."""
+    done = f"{event.done:g} of {event.total:g}" if event.total is not None else f"{event.done:g}"
+    said = f" ({_cut(clean(event.text), SHOWN_RESULT)})" if event.text else ""
+    return f"calling {clean(event.tool)}: {done}{said}"
+
+
 def seconds(call: Call, dot: str) -> str:
     parts = [f"{call.seconds:.1f} s"]
     if call.waited:

@@ -156,6 +156,8 @@ class View:
             case events.ToolCalled():
                 self._tally.called(event)
                 self._screen.wait(f"calling {clean(event.tool)}")
+            case events.ToolProgress():
+                self._screen.wait(calls.progress(event))
             case events.ToolReturned():
                 self._returned(event)
             case events.OutputDelta():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -75,6 +76,50 @@ def test_what_a_person_may_say(
     assert "shop.refund(number='A-2', amount='35.00')" in terminal.shown
     assert "shop.order(number='A-2') → " in terminal.shown
     assert "Traceback" not in terminal.shown
+
+
+MANY = (
+    "```python\nfrom tools.shop import refund\n"
+    "done = refund.map(['A-1', 'A-2', 'A-3', 'A-1'], amount='1.00', concurrency=4, errors='return')\n"
+    "final_answer([str(each) if isinstance(each, Exception) else 'paid' for each in done])\n```"
+)
+
+
+def test_calls_that_are_made_at_once_are_asked_about_one_by_one(here: Path) -> None:
+    (here / "many.jsonl").write_text(json.dumps({"content": MANY}))
+    arguments = [*SOLVE[:-1], "scripted:many.jsonl"]
+    with Terminal(arguments, here) as terminal:
+        for count, key in enumerate(["y\n", "n\nnot this one\n", "y\n", "y\n"], 1):
+            terminal.wait_for(QUESTION, count)
+            assert terminal.shown.count(QUESTION) == count
+            terminal.type(key)
+        code, out = terminal.end()
+    assert code == 0
+    assert sorted(json.loads(out)) == ["paid", "paid", "paid", "shop.refund was refused: not this one"]
+    assert len(set(re.findall(r"shop\.refund\(number='A-\d', amount='1\.00'\)\s", terminal.shown))) == 3
+    assert [allowed for _, allowed, _ in made(here)] == [True, False, True, True]
+
+
+def test_always_answers_those_that_wait_too(here: Path) -> None:
+    (here / "many.jsonl").write_text(json.dumps({"content": MANY}))
+    with Terminal([*SOLVE[:-1], "scripted:many.jsonl"], here) as terminal:
+        terminal.wait_for(QUESTION)
+        terminal.type("always\n")
+        code, out = terminal.end()
+    assert (code, json.loads(out)) == (0, ["paid"] * 4)
+    assert terminal.shown.count(QUESTION) == 1
+
+
+def test_ctrl_c_ends_the_questions_of_all_that_wait(here: Path) -> None:
+    replies = [MANY, "```python\nfinal_answer('went on')\n```"]
+    (here / "many.jsonl").write_text("\n".join(json.dumps({"content": each}) for each in replies))
+    with Terminal([*SOLVE[:-1], "scripted:many.jsonl"], here) as terminal:
+        terminal.wait_for(QUESTION)
+        terminal.type("\x03")
+        code, out = terminal.end()
+    assert (code, out) == (0, "went on\n")
+    assert terminal.shown.count(QUESTION) == 1
+    assert not any(allowed for _, allowed, _ in made(here))
 
 
 def test_ctrl_c_at_the_question_interrupts_the_turn(here: Path) -> None:

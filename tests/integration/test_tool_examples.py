@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
+import sys
 import threading
 from contextlib import closing
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -16,7 +18,7 @@ import pytest
 from codeact import events
 from codeact.agent import Agent
 from codeact.models import ScriptedModel
-from tests.command import ROOT
+from tests.command import ROOT, codeact, environment
 from tests.integration.test_agent import block
 
 pytestmark = pytest.mark.docker
@@ -110,3 +112,23 @@ def test_a_slow_api_asked_for_many_at_once(tmp_path: Path, monkeypatch: pytest.M
     assert attempts == {1, 2}
     journal = (tmp_path / "runs" / result.run / "run.jsonl").read_text()
     assert "key-of-the-host" not in journal
+
+
+def test_an_mcp_server_of_the_registry(tmp_path: Path) -> None:
+    code = (
+        "from tools.time import convert_time\n"
+        "hours = convert_time.map(['Asia/Tokyo', 'Asia/Kolkata'], time='12:00', target_timezone='UTC')\n"
+        "try: convert_time('Nowhere', '12:00', 'UTC')\n"
+        "except Exception as error: wrong = type(error).__name__\n"
+        "final_answer([[each.time_difference for each in hours], wrong])"
+    )
+    (tmp_path / "model.jsonl").write_text(json.dumps({"content": block(code)}))
+    programs = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    ended = codeact(
+        *("solve", "Compare the clocks.", "--mcp", str(ROOT / "examples" / "mcp.json")),
+        *("--image", "minimal", "--model", "scripted:model.jsonl"),
+        folder=tmp_path,
+        env=environment(tmp_path, PATH=programs),
+    )
+    assert ended.code == 0, ended.err
+    assert json.loads(ended.out) == [["-9.0h", "-5.5h"], "McpError"]

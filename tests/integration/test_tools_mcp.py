@@ -16,12 +16,14 @@ from typing import Any
 import psutil
 import pytest
 
+from codeact import events
 from codeact.errors import ArgumentError, ToolSourceError
 from codeact.tools.load import tools_from
 from codeact.tools.mcp_config import read_config
 from codeact.tools.mcp_servers import McpServers
 from codeact.tools.mcp_values import McpError
 from codeact.tools.tool import Tool
+from tests.unit.test_tools_runner import Bench
 
 SERVER = Path(__file__).parents[1] / "mcp_server.py"
 TIME = Path(sys.executable).with_name("mcp-server-time")
@@ -164,6 +166,25 @@ def test_a_call_that_is_given_up_leaves_the_others(over_stdio: dict[str, Tool]) 
     assert call(over_stdio, "pid") == first
 
 
+def test_a_call_that_is_given_up_is_cancelled_at_the_server(over_stdio: dict[str, Tool]) -> None:
+    async def give_up() -> None:
+        async with asyncio.timeout(0.2):
+            await over_stdio["forever"].call()
+
+    with pytest.raises(TimeoutError):
+        asyncio.run(give_up())
+    assert call(over_stdio, "was_cancelled") is True
+
+
+def test_progress_is_told(over_stdio: dict[str, Tool]) -> None:
+    bench = Bench()
+    bench.runner._tools["count"] = over_stdio["count"]
+    assert bench.call("count", to=3) == 3
+    seen = [(event.done, event.total, event.text) for event in bench.of(events.ToolProgress)]
+    assert seen[0] == (1, 3, "at 1")
+    assert seen[-1] == (3, 3, "at 3")
+
+
 def test_the_end_does_not_wait_for_calls() -> None:
     with McpServers(stdio()) as servers:
         tools = by_name(servers)
@@ -280,4 +301,4 @@ def test_a_program_that_forgets_to_close_ends() -> None:
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, timeout=60, check=True, text=True
     )
-    assert (done.stdout, done.stderr) == ("10\n", "")
+    assert (done.stdout, done.stderr) == ("12\n", "")
