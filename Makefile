@@ -63,10 +63,10 @@ format: setup ## put the code in form
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
-fuzz: setup ## hostile frames, replies, values and tools at what reads them, 10,000 cases each
+fuzz: setup ## hostile frames, replies and tools at what reads them, 10,000 cases each
 	@$(BIN)/python -m pytest -q --hypothesis-profile=fuzz tests/unit/test_bridge_fuzz.py tests/unit/test_guest_fuzz.py \
 	    tests/unit/test_sandbox_frames.py tests/unit/test_network_policy.py tests/unit/test_network_proxy.py \
-	    tests/unit/test_stubs.py tests/unit/test_tools_record.py tests/unit/test_values.py
+	    tests/unit/test_stubs.py
 
 kill: images ## a run killed at 100 random points and carried on; KILL_SEED=N for other points
 	@KILL_POINTS=100 $(BIN)/python -m pytest -q -s tests/integration/test_resume.py -k killed
