@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -87,10 +88,9 @@ def code(source: str) -> Markup:
 
 def _is_number(text: str) -> bool:
     try:
-        float(text.replace(",", ""))
+        return not math.isnan(float(text.replace(",", "")))
     except ValueError:
         return False
-    return True
 
 
 def turn(turn: Turn, pictures: Pictures, bounds: Bounds) -> Shown:

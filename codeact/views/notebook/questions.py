@@ -81,7 +81,12 @@ class Person:
 
     def _type(self, asked: Asked) -> None:
         path = asked.request.tool.path
-        said = input(f"Allow it? y / n WHY / always (for {path}) / arguments to change, as in amount=10: ")
+        try:
+            said = input(
+                f"Allow it? y / n WHY / always (for {path}) / arguments to change, as in amount=10: "
+            )
+        except EOFError:
+            said = "n there was no answer"
         word, _, rest = said.strip().partition(" ")
         match word.lower():
             case "y" | "yes":
@@ -117,9 +122,12 @@ def _buttons(asked: Asked, wake: Callable[[], None]) -> tuple[Any, ...] | None:
     )
     refuse = Button(description="Refuse", button_style="")
     words = Text(placeholder="why not, or arguments to change: amount=10", layout=Layout(width="22rem"))
+    widgets = (allow, always, refuse, words)
     if not _listens():
+        for widget in widgets:
+            widget.close()
         return None
-    for widget in (allow, always, refuse, words):
+    for widget in widgets:
         _heard_beside_the_cell(widget.comm)
 
     def on_allow(_: Any) -> None:
@@ -132,7 +140,7 @@ def _buttons(asked: Asked, wake: Callable[[], None]) -> tuple[Any, ...] | None:
     allow.on_click(on_allow)
     always.on_click(lambda _: asked.answer(Decision(True, always=True)))
     refuse.on_click(lambda _: asked.answer(Decision(False, words.value.strip())))
-    return (HBox([allow, always, refuse, words], layout=Layout(flex_flow="row wrap")),)
+    return (HBox(widgets, layout=Layout(flex_flow="row wrap")),)
 
 
 def _heard_beside_the_cell(comm: Any) -> None:
