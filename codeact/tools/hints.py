@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import is_dataclass
 from enum import Enum
 from typing import Annotated, Any, Literal, NotRequired, Required
+from urllib.parse import quote, unquote
 
 import typing_extensions
 from pydantic import BaseModel, ConfigDict, TypeAdapter
@@ -18,6 +19,8 @@ from pydantic.warnings import ArbitraryTypeWarning
 from pydantic_core import SchemaValidator, core_schema
 
 from codeact.tools.names import identifier
+
+DEFINITIONS = "#/$defs/"
 
 _PLAIN = {
     ("datetime", "datetime"), ("datetime", "date"), ("datetime", "time"), ("datetime", "timedelta"),
@@ -105,8 +108,7 @@ class Hints:
         schemas, shared = TypeAdapter.json_schemas(inputs, schema_generator=_Schemas)
         definitions = shared.get("$defs", {})
         for index, cls in enumerate(self.classes):
-            reference = schemas[index, "validation"].get("$ref", "")
-            self.classes[cls] = reference.rpartition("/")[2] or identifier(cls.__name__)
+            self.classes[cls] = referred(schemas[index, "validation"]) or identifier(cls.__name__)
             definitions.setdefault(self.classes[cls], schemas[index, "validation"])
         self.types: dict[str, Any] = definitions
         self._schemas = {name: schemas[name, "validation"] for name in hints}
@@ -255,6 +257,19 @@ def with_definitions(schema: dict[str, Any], definitions: Mapping[str, Any]) -> 
     return {**schema, "$defs": needed} if needed else schema
 
 
+def reference(name: str) -> dict[str, str]:
+    """A schema that is the definition of this name."""
+    return {"$ref": f"{DEFINITIONS}{quote(name)}"}
+
+
+def referred(schema: Mapping[str, Any]) -> str:
+    """The name of the definition that a schema refers to; empty where it refers to none."""
+    pointer = schema.get("$ref")
+    if not isinstance(pointer, str) or not pointer.startswith(DEFINITIONS):
+        return ""
+    return unquote(pointer.removeprefix(DEFINITIONS))
+
+
 def references(schema: Any) -> set[str]:
     """The names of the definitions that a schema refers to."""
     found: set[str] = set()
@@ -262,8 +277,8 @@ def references(schema: Any) -> set[str]:
     while waiting:
         match waiting.pop():
             case dict() as mapping:
-                if isinstance(reference := mapping.get("$ref"), str) and reference.startswith("#/$defs/"):
-                    found.add(reference.removeprefix("#/$defs/"))
+                if name := referred(mapping):
+                    found.add(name)
                 waiting += mapping.values()
             case list() as items:
                 waiting += items

@@ -10,8 +10,9 @@ import keyword
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
+from urllib.parse import unquote
 
-from codeact.tools.hints import references
+from codeact.tools.hints import reference, references, referred
 from codeact.tools.names import class_name, identifier
 
 MAX_DEPTH = 48
@@ -87,7 +88,7 @@ class Schemas:
 
     def target(self, schema: Schema) -> Schema:
         """What a schema refers to, or itself."""
-        name = schema.get("$ref", "").removeprefix("#/$defs/")
+        name = referred(schema)
         return self.types.get(name, {}) if name else schema
 
     def _read(self, schema: Any, name: str, depth: int, *, inline: bool = False) -> Schema:
@@ -104,22 +105,22 @@ class Schemas:
 
     def _class(self, name: str, schema: Schema) -> Schema:
         if self.types.get(class_name(name)) == schema:
-            return {"$ref": f"#/$defs/{class_name(name)}"}
+            return reference(class_name(name))
         name = class_name(name, self.types)
         self.types[name] = schema
-        return {"$ref": f"#/$defs/{name}"}
+        return reference(name)
 
     def _reference(self, pointer: str, schema: Mapping[str, Any], depth: int) -> Schema:
         if pointer not in self._by_pointer:
             found = self._resolved(pointer)
             if found is None:
                 return {}
-            name = class_name(pointer.rpartition("/")[2].lstrip("#") or "Root", self.types)
+            name = class_name(unquote(pointer.rpartition("/")[2]).lstrip("#") or "Root", self.types)
             self._by_pointer[pointer] = name
             self.types[name] = {}  # known by name from here on, so that a circle ends
             self.types[name] = self._read(found, name, depth + 1, inline=True)
         said = {key: schema[key] for key in ("description", "default") if key in schema}
-        return {"$ref": f"#/$defs/{self._by_pointer[pointer]}", **said}
+        return {**reference(self._by_pointer[pointer]), **said}
 
     def _resolved(self, pointer: str) -> Any:
         """What a pointer within the document leads to, through other references too."""
@@ -128,7 +129,7 @@ class Schemas:
             seen.add(pointer)
             value = self._document
             for part in pointer[1:].strip("/").split("/") if pointer.strip("#/") else []:
-                part = part.replace("~1", "/").replace("~0", "~")
+                part = unquote(part).replace("~1", "/").replace("~0", "~")
                 if isinstance(value, list) and part.isdecimal() and int(part) < len(value):
                     value = value[int(part)]
                 else:
@@ -176,7 +177,7 @@ class Schemas:
         """A schema that was read, as the source of a Python type."""
         if not isinstance(schema, dict):
             return "Any"
-        if name := schema.get("$ref", "").removeprefix("#/$defs/"):
+        if name := referred(schema):
             return self._named(name, seen)
         if "const" in schema:
             return _literal([schema["const"]]) or "Any"
