@@ -32,9 +32,12 @@ def consumed(run: Run, stream: Stream, observers: Sequence[Observer]) -> Result[
 
         stream = live.drawn(stream, run.interrupt)
     seen: list[events.Event] = []
-    with _in_the_result(seen):
-        for event in stream:
-            _see(event, seen, observers)
+    try:
+        with _in_the_result(seen):
+            for event in stream:
+                _see(event, seen, observers)
+    finally:
+        stream.close()  # now: whoever catches what an observer raised, or Ctrl-C did, may keep this frame for long
     return run.result(seen)
 
 
