@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from benchmarks import stats
 from benchmarks.analysis import MEASURES, Paired, paired, ratio_of
 from benchmarks.attempts import Attempt
-from benchmarks.report.words import p_value, percent, points, ratio, spread
+from benchmarks.report.plot import percent, points
+from benchmarks.report.words import p_value, ratio, spread
 from benchmarks.store import Store, differences
 from codeact.errors import UsageError
 

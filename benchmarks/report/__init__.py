@@ -15,7 +15,7 @@ from typing import Any
 from benchmarks.analysis import Analysis, analyse
 from benchmarks.report.page import page
 from benchmarks.report.plots import plots
-from benchmarks.report.words import markdown
+from benchmarks.report.words import caption, markdown
 from benchmarks.store import REPORT, Store, write
 
 
@@ -34,7 +34,7 @@ def write_report(store: Store) -> str:
     for plot in drawn:
         write(made / "tables" / f"{plot.name}.csv", _csv(plot.columns, plot.rows))
         if plot.canvas is not None:
-            write(made / "plots" / f"{plot.name}.svg", plot.canvas.svg(alone=True) + "\n")
+            write(made / "plots" / f"{plot.name}.svg", plot.canvas.svg(caption(about, found)) + "\n")
     _replace(made, folder)
     return text
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from benchmarks.analysis import Analysis, ArmFigures
@@ -33,8 +34,7 @@ def times(found: Analysis) -> Plot:
     for place, (part, seconds) in enumerate(PARTS.items()):
         left = 46 + (place % 2) * (width + 30)
         top = start + (place // 2) * (height + gap) + 8
-        largest = max(max(seconds(made) for made in found.kept), 0.01)
-        across = Scale(0, largest * 1.05, left, left + width)
+        across = _seconds_scale([seconds(made) for made in found.kept], left, left + width)
         up = Scale(0, 1, top + height, top)
         canvas.text(left, top - 6, {"all": "whole attempt"}.get(part, part), style="strong")
         if place % 2 == 0:
@@ -56,12 +56,23 @@ def _seconds(made: Attempt) -> tuple[float, ...]:
     return tuple(round(value, 3) for value in parts)
 
 
+def _seconds_scale(values: Sequence[float], begin: float, end: float) -> Scale:
+    """Logarithmic where the longest would press all others to the edge."""
+    largest = max(*values, 0.01)
+    middle = statistics.median(values)
+    if middle <= 0 or largest < 8 * middle:
+        return Scale(0, largest * 1.05, begin, end)
+    low = max(min(value for value in values if value > 0), largest / 3000)
+    return Scale(low / 1.1, largest * 1.1, begin, end, log=True)
+
+
 def _steps(values: Sequence[float], across: Scale, up: Scale) -> Iterable[tuple[float, float]]:
     """The empirical distribution function."""
-    yield across(0), up(0)
+    yield across.begin, up(0)
     for place, value in enumerate(values):
-        yield across(max(value, 0)), up(place / len(values))
-        yield across(max(value, 0)), up((place + 1) / len(values))
+        x = across(max(value, across.low))
+        yield x, up(place / len(values))
+        yield x, up((place + 1) / len(values))
     yield across.end, up(1)
 
 
@@ -96,7 +107,7 @@ def stops(found: Analysis) -> Plot:
         x += wide
     top = y + 14
     bottom = top + 30 * len(shares)
-    across = Scale(0, 1, LEFT, WIDTH - 16)
+    across = Scale(0, 1, LEFT, WIDTH - 24)
     canvas.bottom_axis(across, top, bottom, "share of attempts", percent)
     for place, (arm, parts) in enumerate(shares):
         canvas.text(LEFT - 6, top + 30 * place + 19, arm, anchor="end", most=15)
@@ -171,7 +182,7 @@ def errors(found: Analysis) -> Plot:
             canvas.rect(LEFT, y, across(count / each.attempts) - LEFT, 10, f"c{index % 6} pale", tip)
             canvas.rect(LEFT, y, across(solved / each.attempts) - LEFT, 10, f"c{index % 6} bar", tip)
             if count:
-                canvas.text(across(count / each.attempts) + 4, y + 9, f"{solved}/{count}", style="soft")
+                canvas.text(across(count / each.attempts) + 4, y + 9, f"{solved}/{count}", style="tick")
             y += 13
     canvas.height = bottom + 36
     return Plot(

@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from benchmarks.analysis import Analysis
 from benchmarks.report import words
-from benchmarks.report.plot import Plot
+from benchmarks.report.plot import Plot, percent, points
 from benchmarks.report.svg import STYLE
 
 MOST_ROWS = 2000
@@ -30,13 +30,13 @@ def page(about: Mapping[str, Any], found: Analysis, drawn: Sequence[Plot]) -> st
         style=Markup(style),
         style_hash="sha256-" + base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
         figures=found.figures,
-        percent=words.percent,
+        percent=percent,
         arms=words.arms_table(found),
         more=words.more_table(found),
         pairings=[
             {
                 "title": f"{each.ours} against {each.theirs}",
-                "success": words.spread(each.difference, words.points),
+                "success": words.spread(each.difference, points),
                 "tasks": each.tasks,
                 "clusters": each.clusters,
                 "hypotheses": words.hypotheses_table(each),

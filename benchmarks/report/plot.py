@@ -42,10 +42,12 @@ def category_name(name: str) -> str:
     return NAMES.get(name, name or "all")
 
 
-def bounds(interval: Interval | None) -> tuple[Cell, Cell, Cell]:
+def bounds(interval: Interval | None, digits: int = 4) -> tuple[Cell, Cell, Cell]:
     if interval is None:
         return None, None, None
-    return tuple(None if v is None else round(v, 4) for v in (interval.estimate, interval.low, interval.high))  # type: ignore[return-value]
+    return tuple(
+        None if v is None else round(v, digits) for v in (interval.estimate, interval.low, interval.high)
+    )  # type: ignore[return-value]
 
 
 def said(interval: Interval, show: Callable[[float], str]) -> str:
@@ -55,7 +57,8 @@ def said(interval: Interval, show: Callable[[float], str]) -> str:
 
 
 def points(value: float) -> str:
-    return f"{value * 100:+.0f}" if abs(value) >= 0.005 else "0"
+    """With a minus sign that is as wide as the plus."""
+    return f"{value * 100:+.0f}".replace("-", "−") if abs(value) >= 0.005 else "0"
 
 
 def percent(value: float) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Iterable, Sequence
 
+from benchmarks import stats
 from benchmarks.analysis import MEASURES, Analysis
 from benchmarks.attempts import Attempt
 from benchmarks.report.endings import errors, stops, times
@@ -225,61 +226,46 @@ def growth(found: Analysis) -> Plot:
 
 def cost_against_success(found: Analysis) -> Plot:
     priced = bool(found.figures) and all(each.means["USD"] for each in found.figures)
-    measure, label = (
-        ("USD", "USD an attempt")
-        if priced
-        else ("tokens", "tokens an attempt (no price: the model is free or not in the table)")
-    )
-    spreads = {
-        each.arm: _spread(measure, [m for m in found.kept if m.arm == each.arm]) for each in found.figures
+    measure = "USD" if priced else "tokens"
+    label = "USD an attempt" if priced else "tokens an attempt; no price is known, or it is 0"
+    costs = {
+        each.arm: _mean_of(measure, [m for m in found.kept if m.arm == each.arm]) for each in found.figures
     }
-    columns = ("arm", "success", "low", "high", f"mean {measure}", "middle half from", "to")
-    rows = tuple(
-        (each.arm, *bounds(each.success), *(round(value, 6) for value in spreads[each.arm]))
-        for each in found.figures
-    )
+    columns = ("arm", "success", "low", "high", f"mean {measure}", "low", "high")
+    rows = [(each.arm, *bounds(each.success), *bounds(costs[each.arm], 6)) for each in found.figures]
+    title = "Cost against success"
     if not found.figures:
-        return Plot("cost", "Cost against success", "", None, columns, rows, "there are no attempts")
-    canvas = Canvas(250, "Cost against success")
-    top = canvas.legend(found.arms, 14) + 22
-    bottom = 210
+        return Plot("cost", title, "", None, columns, rows, "there are no attempts")
+    canvas = Canvas(256, title)
+    top = canvas.legend(found.arms, 14) + 30
+    bottom = 216
     up = Scale(0, 1, bottom, top)
-    across = Scale(*around([v for spread in spreads.values() for v in spread], at_least=[0]), 46, WIDTH - 14)
+    ends = [v for cost in costs.values() for v in (cost.estimate, cost.low, cost.high) if v is not None]
+    across = Scale(0, around(ends, at_least=[0])[1], 46, WIDTH - 14)
     canvas.left_axis(up, across.begin, across.end, "success", percent)
     canvas.bottom_axis(across, top, bottom, label, most=5)
-    for place, arm in enumerate(found.arms):
-        each = next((figures for figures in found.figures if figures.arm == arm), None)
-        if each is None:
-            continue
-        mean, low, high = spreads[arm]
-        x, y = across(mean), up(each.success.estimate)
-        canvas.line(across(low), y, across(high), y, f"c{place % 6} line")
+    for each in found.figures:
+        arm, place, cost = each.arm, found.arms.index(each.arm), costs[each.arm]
+        x, y = across(cost.estimate), up(each.success.estimate)
+        if cost.low is not None and cost.high is not None:
+            canvas.line(across(cost.low), y, across(cost.high), y, f"c{place % 6} line")
         if each.success.low is not None and each.success.high is not None:
             canvas.line(x, up(each.success.low), x, up(each.success.high), f"c{place % 6} line")
-        canvas.mark(
-            x,
-            y,
-            place,
-            f"{arm}: success {said(each.success, percent)}, {number(mean)} {measure} an attempt",
-            size=5,
+        tip = f"{arm}: success {said(each.success, percent)}, {number(cost.estimate)} {measure} an attempt"
+        canvas.mark(x, y, place, tip, size=5)
+    reading = "Better is up and to the left. Bars are 95 % intervals: Wilson's by task for success, a bootstrap over templates for the mean cost."
+    return Plot("cost", title, reading, canvas, columns, rows)
+
+
+def _mean_of(measure: str, made: Sequence[Attempt]) -> Interval:
+    """The mean over tasks, each the mean of its repeats."""
+    tasks: dict[str, tuple[str, list[float]]] = {}
+    for each in made:
+        tasks.setdefault(each.task, (each.template or each.task, []))[1].append(
+            MEASURES[measure](each) or 0.0
         )
-    return Plot(
-        "cost",
-        "Cost against success",
-        "Better is up and to the left. Upright bars are 95 % intervals of success (Wilson, by task); level bars hold the middle half of attempts.",
-        canvas,
-        columns,
-        rows,
-    )
-
-
-def _spread(measure: str, made: Sequence[Attempt]) -> tuple[float, float, float]:
-    """Mean, and the quartiles on both sides."""
-    values = sorted(value for each in made if (value := MEASURES[measure](each)) is not None) or [0.0]
-    low, _, high = (
-        statistics.quantiles(values, n=4, method="inclusive") if len(values) > 1 else (values[0],) * 3
-    )
-    return statistics.fmean(values), low, high
+    means = [statistics.fmean(values) for _, values in tasks.values()]
+    return stats.mean(means, [template for template, _ in tasks.values()]).interval()
 
 
 # -- 5: calls by task -------------------------------------------------------------------------------------------------
@@ -313,7 +299,7 @@ def calls_by_task(found: Analysis) -> Plot:
     log = max(max(by.values()) for by in means.values()) > 30
     values = [value for by in means.values() for value in by.values()]
     low, high = around(values, log=log, at_least=[1])
-    across = Scale(low if log else 0, high, 120, WIDTH - 12, log)
+    across = Scale(low if log else 0, high, 120 if step >= 12 else 16, WIDTH - 12, log)
     canvas.bottom_axis(across, top, bottom, "model calls an attempt, mean of repeats")
     for place, task in enumerate(shown):
         y = top + step * (place + 0.5) + 2

@@ -13,7 +13,7 @@ CHARACTER = 6.2
 """About how wide a character is."""
 STYLE = """
 text{font:11px system-ui,sans-serif;fill:var(--text,#1d2125)}
-.soft{fill:var(--soft,#5f6b76)}
+.tick{fill:var(--soft,#5f6b76)}
 .strong{font-weight:600}
 .grid{stroke:var(--line,#dfe3e6);stroke-width:1}
 .axis{stroke:var(--soft,#5f6b76);stroke-width:1}
@@ -165,11 +165,11 @@ class Canvas:
             self.line(x, top, x, bottom, "grid")
             half = len(words) * CHARACTER / 2
             if x - half > last:
-                self.text(x, bottom + 14, words, anchor="middle", style="soft")
+                self.text(x, bottom + 14, words, anchor="middle", style="tick")
                 last = x + half + 3
         self.line(scale.begin, bottom, scale.end, bottom, "axis")
         if label:
-            self.text((scale.begin + scale.end) / 2, bottom + 29, label, anchor="middle", style="soft")
+            self.text((scale.begin + scale.end) / 2, bottom + 29, label, anchor="middle", style="tick")
 
     def left_axis(
         self,
@@ -183,9 +183,9 @@ class Canvas:
         for value in scale.ticks(most):
             y = scale(value)
             self.line(left, y, right, y, "grid")
-            self.text(left - 5, y + 4, show(value), anchor="end", style="soft")
+            self.text(left - 5, y + 4, show(value), anchor="end", style="tick")
         if label:
-            self.text(4, min(scale.begin, scale.end) - 8, label, style="soft")
+            self.text(4, min(scale.begin, scale.end) - 12, label, style="tick")
 
     def legend(self, names: Sequence[str], y: float, *, x: float = 8, first: int = 0) -> float:
         """The arms with their marks, in as many lines as they need; where the last line ends."""
@@ -199,13 +199,18 @@ class Canvas:
             here += width
         return y
 
-    def svg(self, *, alone: bool = False) -> str:
-        """`alone` has its style within it; else the page has it."""
-        style = f"<style>{STYLE}</style>" if alone else ""
-        back = '<rect width="100%" height="100%" fill="#fff"/>' if alone else ""
+    def svg(self, caption: str | None = None) -> str:
+        """For a page that has the style; with a `caption` as a file of its own, with all in it."""
+        if caption is None:
+            return self._svg(self.height, "".join(self.shapes))
+        words = f'<text x="8" y="{self.height + 12:g}" class="tick" font-size="9" textLength="{min(self.width - 16, len(caption) * 5.2):g}" lengthAdjust="spacingAndGlyphs">{escape(caption)}</text>'
+        back = '<rect width="100%" height="100%" fill="#fff"/>'
+        return self._svg(self.height + 22, f"<style>{STYLE}</style>{back}{''.join(self.shapes)}{words}")
+
+    def _svg(self, height: float, content: str) -> str:
         return (
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.width:g} {self.height:g}" role="img" '
-            f'class="plot"><title>{escape(self.title)}</title>{style}{back}{"".join(self.shapes)}</svg>'
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.width:g} {height:g}" role="img" '
+            f'class="plot"><title>{escape(self.title)}</title>{content}</svg>'
         )
 
 

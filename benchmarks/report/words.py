@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from benchmarks.analysis import Analysis, ArmFigures, Hypothesis, Pairing
+from benchmarks.analysis import Analysis, ArmFigures, Hypothesis, Pairing, Ratio
+from benchmarks.report.plot import percent, points
 from benchmarks.stats import Interval
 
 CHARACTERS_PER_TOKEN = 4
@@ -19,14 +20,6 @@ def spread(interval: Interval | None, show: Callable[[float], str]) -> str:
     if interval.low is None or interval.high is None:
         return show(interval.estimate)
     return f"{show(interval.estimate)} [{show(interval.low)}, {show(interval.high)}]"
-
-
-def percent(value: float) -> str:
-    return f"{value * 100:.0f} %"
-
-
-def points(value: float) -> str:
-    return f"{value * 100:+.0f}"
 
 
 def ratio(value: float) -> str:
@@ -50,33 +43,43 @@ def caption(about: Mapping[str, Any], found: Analysis) -> str:
     )
 
 
-def headline(found: Analysis) -> str:
-    """The outcome in a sentence or two."""
+def headline(found: Analysis) -> list[str]:
+    """The outcome, a sentence or two for each pair of arms."""
     if not found.figures:
-        return "No attempt has a verdict in every arm yet."
+        return ["No attempt has a verdict in every arm yet."]
     said = ", ".join(f"{each.arm} {percent(each.success.estimate)}" for each in found.figures)
-    text = f"Solved: {said} of {found.tasks} tasks."
-    for pairing in found.pairings:
-        text += " " + _in_a_sentence(pairing)
-    return text
+    return [f"Solved of {found.tasks} tasks: {said}.", *map(_in_a_sentence, found.pairings)]
 
 
 def _in_a_sentence(pairing: Pairing) -> str:
     ours, theirs, interval = pairing.ours, pairing.theirs, pairing.difference
+    by = points(abs(interval.estimate)).lstrip("+")
     if interval.low is None or interval.high is None:
-        success = f"{ours} and {theirs} cannot be told apart: too few templates"
+        success = f"Too few templates to tell {ours} and {theirs} apart"
     elif interval.low == interval.high == 0:
         success = f"{ours} and {theirs} solve the same tasks"
     elif interval.low > 0:
-        success = f"{ours} solves more than {theirs} (by {points(interval.estimate)} points)"
+        success = f"{ours} solves more than {theirs}, by {by} points"
     elif interval.high < 0:
-        success = f"{ours} solves fewer than {theirs} (by {points(interval.estimate)} points)"
+        success = f"{ours} solves fewer than {theirs}, by {by} points"
+    elif interval.estimate == 0:
+        success = f"{ours} and {theirs} solve as many tasks"
     else:
-        success = f"between {ours} and {theirs} the difference of success ({points(interval.estimate)} points) could be chance"
-    calls = next(each for each in pairing.ratios if each.measure == "model calls").all
-    if calls is None:
-        return f"{success[0].upper()}{success[1:]}."
-    return f"{success[0].upper()}{success[1:]}; it needs {ratio(calls.estimate)} times the model calls."
+        more, fewer = (ours, theirs) if interval.estimate > 0 else (theirs, ours)
+        success = f"{more} solves {by} points more than {fewer}, which could be chance"
+    needs = [
+        f"{ratio(each.all.estimate)} times the {name}"
+        for each, name in (
+            (ratio_named(pairing, "model calls"), "model calls"),
+            (ratio_named(pairing, "tokens"), "tokens"),
+        )
+        if each is not None and each.all is not None
+    ]
+    return f"{success}; {ours} needs {' and '.join(needs)}." if needs else f"{success}."
+
+
+def ratio_named(pairing: Pairing, measure: str) -> Ratio | None:
+    return next((each for each in pairing.ratios if each.measure == measure), None)
 
 
 def arms_table(found: Analysis) -> Table:
@@ -169,10 +172,9 @@ def notes(about: Mapping[str, Any], found: Analysis) -> list[str]:
         f"exact McNemar p = {p_value(pairing.mcnemar)}."
         for pairing in found.pairings
     ]
-    lines += [
-        f"Tokens of {arm} grow with a task's size to the power of {spread(slope, ratio)}."
-        for arm, slope in found.slopes.items()
-    ]
+    if found.slopes:
+        said = ", ".join(f"{arm} {spread(slope, ratio)}" for arm, slope in found.slopes.items())
+        lines.append(f"As tasks grow, tokens grow with this power of their size: {said}.")
     if found.dropped:
         shown = ", ".join(f"{task} (repeat {repeat})" for task, repeat in found.dropped[:10])
         more = f" and {len(found.dropped) - 10} more" if len(found.dropped) > 10 else ""
@@ -241,7 +243,9 @@ def markdown(about: Mapping[str, Any], found: Analysis) -> str:
 
 def _markdown(about: Mapping[str, Any], found: Analysis) -> Iterator[str]:
     yield f"# {about['frozen']['suite']} with {about['frozen']['model']}"
-    yield f"\n{headline(found)}\n"
+    yield ""
+    yield from (f"- {line}" for line in headline(found))
+    yield ""
     yield f"{caption(about, found)}\n"
     if found.figures:
         yield from _table(arms_table(found))
