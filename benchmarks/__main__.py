@@ -15,7 +15,7 @@ from typing import Any
 import click
 
 from benchmarks import commands
-from benchmarks.arms import ARMS
+from benchmarks.arms import ARMS, PEERS
 from benchmarks.commands import USAGE, Asked
 from codeact.errors import CodeActError
 from sandbox import SandboxError
@@ -69,7 +69,7 @@ def show(task: str, suite: str | None, path: Path | None) -> None:
 @click.option("--split", type=click.Choice(["dev", "test"]), default="test", show_default=True)
 @click.option("-m", "--model", help="as for `codeact solve`; scripted:oracle is the reference solution")
 @click.option(
-    "--arms", default="code", show_default=True, help=f"of {', '.join(ARMS)}, smolagents; with commas between"
+    "--arms", default="code", show_default=True, help=f"of {', '.join((*ARMS, *PEERS))}; with commas between"
 )
 @click.option(
     "-k",

@@ -50,6 +50,10 @@ ARMS: Mapping[str, Arm] = {
 }
 
 
+PEERS: Mapping[str, str] = {"smolagents": "smolagents' CodeAgent, as a peer, in an environment of its own"}
+"""Arms that are other packages."""
+
+
 def agent(
     arm: Arm,
     model: Model,

@@ -16,7 +16,7 @@ from typing import Any
 import click
 
 from benchmarks import runner
-from benchmarks.arms import ARMS
+from benchmarks.arms import ARMS, PEERS
 from benchmarks.attempts import Attempt
 from benchmarks.models import Price, Sampling, read_prices
 from benchmarks.oracle import NAME as ORACLE
@@ -96,11 +96,11 @@ def _words(text: str) -> list[str]:
 
 
 def _arms(text: str) -> tuple[str, ...]:
-    names = _words(text)
-    if unknown := [name for name in names if name not in ARMS]:
-        raise UsageError(f"--arms: there is no arm {unknown[0]!r}; there are {', '.join(ARMS)}")
+    names, known = _words(text), ", ".join((*ARMS, *PEERS))
+    if unknown := [name for name in names if name not in ARMS and name not in PEERS]:
+        raise UsageError(f"--arms: there is no arm {unknown[0]!r}; there are {known}")
     if not names:
-        raise UsageError(f"--arms: name at least one of {', '.join(ARMS)}")
+        raise UsageError(f"--arms: name at least one of {known}")
     return tuple(names)
 
 
@@ -228,7 +228,8 @@ def _perform(
         return nullcontext(model) if model is not None else oracle(job.task, job.arm, tools)
 
     with runner.scratch() as folder, runner.warm_pool(plan.arms, asked.jobs) as pool:
-        performer: Performer = Performing(plan, model_of, price, pool, folder)
+        own = Performing(plan, model_of, price, pool, folder)
+        performer: Performer = runner.ByArm(own, _peers(asked, plan, model, price, folder))
         outcome = runner.run(
             jobs,
             performer,
@@ -240,6 +241,20 @@ def _perform(
         )
     _say_outcome(outcome, asked.jobs)
     return outcome
+
+
+def _peers(
+    asked: Asked, plan: Plan, model: Model | None, price: Price | None, folder: Path
+) -> dict[str, Performer]:
+    """What makes the attempts of the arms that are other packages. Raises UsageError where the model has no endpoint."""
+    from benchmarks.peers import smolagents
+
+    if smolagents.NAME not in plan.arms:
+        return {}
+    name, small = (ORACLE, False) if model is None else (model.name, model.small)
+    where = smolagents.endpoint(name, asked.base_url, small, _say)
+    command = smolagents.command(_say)
+    return {smolagents.NAME: smolagents.Smolagents(plan, where, name, price, command, folder)}
 
 
 def _last(outcome: runner.Outcome, jobs: int) -> dict[str, Any]:

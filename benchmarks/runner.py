@@ -168,23 +168,42 @@ class Performing:
         if result.run and folder.is_dir():
             yield from journal.read(folder)
             shutil.rmtree(folder, ignore_errors=True)
-        after = world.state()
-        yield {
-            "type": "outcome",
-            "answer": result.answer,
-            "state": after,
-            "changes": changes(before, after),
-            "calls": [
-                {
-                    "tool": call.tool,
-                    "arguments": dict(call.arguments),
-                    "changed": call.changed,
-                    "error": call.error,
-                    "seconds": call.seconds,
-                }
-                for call in world.log
-            ],
-        }
+        yield outcome_of(result.answer, world, before)
+
+
+def outcome_of(answer: Any, world: World, before: Any) -> dict[str, Any]:
+    """The last line of a trace: what an attempt answered, and what it left of the state `before`."""
+    after = world.state()
+    return {
+        "type": "outcome",
+        "answer": answer,
+        "state": after,
+        "changes": changes(before, after),
+        "calls": [
+            {
+                "tool": call.tool,
+                "arguments": dict(call.arguments),
+                "changed": call.changed,
+                "error": call.error,
+                "seconds": call.seconds,
+            }
+            for call in world.log
+        ],
+    }
+
+
+class ByArm:
+    """Attempts of our own arms, and of others where there is something for them."""
+
+    def __init__(self, own: Performer, others: Mapping[str, Performer]) -> None:
+        self._own, self._others = own, others
+
+    def __call__(self, job: Job) -> Made:
+        return self._others.get(job.arm, self._own)(job)
+
+    def interrupt(self) -> None:
+        for each in (self._own, *self._others.values()):
+            each.interrupt()
 
 
 def _run(
