@@ -136,12 +136,13 @@ def run(**given: Any) -> int:
 
 @main.command()
 @click.argument("folder", type=click.Path(path_type=Path))
-@click.option("-j", "--jobs", default=1, show_default=True, type=click.IntRange(1))
+@click.option("-j", "--jobs", type=click.IntRange(1), help="attempts at once")
 @click.option("--cost-limit", type=float, help="USD, with what was spent before")
 @click.option("--base-url", help="of the endpoint")
-@click.option("--allow-drift", is_flag=True)
-def resume(folder: Path, **changes: Any) -> int:
-    """Carry a run on as it was asked for last."""
+@click.option("--allow-drift", is_flag=True, help="although the configuration has changed")
+def resume(folder: Path, **given: Any) -> int:
+    """Carry a run on as it was asked for last; what is given here counts in place of what was given then."""
+    changes = {name: value for name, value in given.items() if value is not None}
     return commands.run(dataclasses.replace(commands.asked_of(folder), **changes))
 
 

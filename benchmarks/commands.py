@@ -7,9 +7,10 @@ import dataclasses
 import io
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,8 @@ from codeact.types import Model
 
 DONE, USAGE, INFRA_LEFT, LIMIT, INTERRUPTED = 0, 1, 2, 3, 130
 ORACLE_TURNS, ORACLE_TOKENS = 1_000, 1_000_000_000
+PeerMaker = Callable[[Path], Performer]
+"""What makes the attempts of a peer, with a folder that is thrown away."""
 SPLITS: tuple[Split, ...] = ("dev", "test")
 
 
@@ -173,6 +176,7 @@ def run(asked: Asked) -> int:
     price = plan.prices.find(name)
     if price is None and (asked.cost_limit or asked.cost_limit_task):
         raise UsageError(f"--cost-limit: the price of {name} is not known; give a table with --prices")
+    peers = _peers(asked, plan, model, price)
     store = Store(asked.out)
     with store.held():
         store.begin(_about(plan, name, asked), allow_drift=asked.allow_drift)
@@ -184,7 +188,7 @@ def run(asked: Asked) -> int:
         if not left:
             outcome = None
         else:
-            outcome = _perform(asked, plan, model, price, left, store, spent)
+            outcome = _perform(asked, plan, model, price, left, store, spent, peers)
             store.update(last=_last(outcome, asked.jobs))
     report(asked.out)
     return DONE if outcome is None else _code(outcome)
@@ -223,13 +227,14 @@ def _perform(
     jobs: Sequence[Job],
     store: Store,
     spent: float,
+    peers: Mapping[str, PeerMaker],
 ) -> runner.Outcome:
     def model_of(job: Job, tools: Sequence[Tool]) -> AbstractContextManager[Model]:
         return nullcontext(model) if model is not None else oracle(job.task, job.arm, tools)
 
     with runner.scratch() as folder, runner.warm_pool(plan.arms, asked.jobs) as pool:
         own = Performing(plan, model_of, price, pool, folder)
-        performer: Performer = runner.ByArm(own, _peers(asked, plan, model, price, folder))
+        performer: Performer = runner.ByArm(own, {name: made(folder) for name, made in peers.items()})
         outcome = runner.run(
             jobs,
             performer,
@@ -243,9 +248,7 @@ def _perform(
     return outcome
 
 
-def _peers(
-    asked: Asked, plan: Plan, model: Model | None, price: Price | None, folder: Path
-) -> dict[str, Performer]:
+def _peers(asked: Asked, plan: Plan, model: Model | None, price: Price | None) -> dict[str, PeerMaker]:
     """What makes the attempts of the arms that are other packages. Raises UsageError where the model has no endpoint."""
     from benchmarks.peers import smolagents
 
@@ -254,7 +257,7 @@ def _peers(
     name, small = (ORACLE, False) if model is None else (model.name, model.small)
     where = smolagents.endpoint(name, asked.base_url, small, _say)
     command = smolagents.command(_say)
-    return {smolagents.NAME: smolagents.Smolagents(plan, where, name, price, command, folder)}
+    return {smolagents.NAME: partial(smolagents.Smolagents, plan, where, name, price, command)}
 
 
 def _last(outcome: runner.Outcome, jobs: int) -> dict[str, Any]:

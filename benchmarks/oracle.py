@@ -16,6 +16,7 @@ from typing import Any
 from benchmarks.arms import ARMS
 from benchmarks.suites.base import Task
 from benchmarks.suites.direct import Tools
+from codeact.actions.native import FINAL
 from codeact.models import ScriptedModel, wire
 from codeact.tools.definitions import function_name
 from codeact.tools.tool import Tool
@@ -61,6 +62,7 @@ class Caller:
         self._says: queue.Queue[tuple[str, dict[str, Any]]] = queue.Queue()
         self._hears: queue.Queue[str | None] = queue.Queue()
         self._calls = 0
+        self._last: tuple[str, dict[str, Any]] | None = None
         self._thread = threading.Thread(target=self._solve, name="oracle", daemon=True)
 
     def close(self) -> None:
@@ -69,11 +71,13 @@ class Caller:
             self._thread.join()
 
     def __call__(self, request: Request) -> Iterator[Reply]:
-        if not self._calls:
+        if self._last is None:
             self._thread.start()
-        else:
+        elif self._last[0] != FINAL:
             self._hears.put(_result(request.messages, f"oracle{self._calls}"))
-        name, arguments = self._says.get()
+        if self._last is None or self._last[0] != FINAL:
+            self._last = self._says.get()
+        name, arguments = self._last  # an answer that was refused is given again, until the run ends
         self._calls += 1
         function = {"name": name, "arguments": json.dumps(arguments)}
         call = {"id": f"oracle{self._calls}", "type": "function", "function": function}
@@ -90,7 +94,7 @@ class Caller:
             return
         except Exception as error:  # noqa: BLE001 - the attempt fails, with this as its answer
             answer = f"the reference solution failed: {type(error).__name__}: {error}"
-        self._says.put(("final_answer", {"value": answer}))
+        self._says.put((FINAL, {"value": answer}))
 
     def _perform(self, tool: Tool, arguments: dict[str, Any]) -> Any:
         said = self._call(tool, arguments)
