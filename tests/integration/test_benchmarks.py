@@ -107,9 +107,7 @@ def test_the_reference_solution_solves_every_category(tmp_path: Path, benchmarks
     first = benchmarks(*flags)
     assert first.code == 0, first.err
     made = lines(tmp_path / "made")
-    assert Counter(each["arm"] for each in made) == dict.fromkeys(
-        ("code", "json", "json-serial", "json+python"), 8
-    )
+    assert Counter(each["arm"] for each in made) == {"code": 8, "json": 8}
     assert all(each["success"] for each in made), [each for each in made if not each["success"]]
     assert {each["category"] for each in made} == set("ABCDEFGH")
     for each in made:
