@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -11,11 +12,12 @@ from typing import Any
 
 import pytest
 
-from benchmarks.suites import suite
+from benchmarks.suites import direct, suite
 from benchmarks.suites.adapters.inside.m3 import calculated
 from benchmarks.suites.adapters.process import Foreign, python
 from benchmarks.suites.base import Task, ToolFault, check
 from codeact.errors import ArgumentError, UsageError
+from tests.command import ROOT
 
 
 def written(root: Path, files: dict[str, str]) -> None:
@@ -193,6 +195,39 @@ def test_turns_are_steps_of_one_request_and_the_last_state_counts(tmp_path: Path
         assert [each.changed for each in world.log] == [True, False]
         call("put", count=1)
         assert not check(task, "done", world).state_ok
+
+
+@pytest.mark.parametrize("name", ["bfcl-multi-turn", "tau2-retail"])
+def test_the_published_solution_is_right(name: str, tmp_path: Path) -> None:
+    [task] = tasks(name, tmp_path).values()
+    assert direct.solve(task).success
+
+
+def test_a_task_whose_solution_its_own_definitions_forbid_is_left_out(tmp_path: Path) -> None:
+    bfcl(tmp_path)
+    answers = next(tmp_path.rglob("possible_answer/*.json"))
+    answers.write_text(answers.read_text().replace("count=3", "count='three'"))
+    assert suite("bfcl-multi-turn", path=tmp_path) == ()
+
+
+def test_processes_end_with_who_has_them_and_with_the_program(tmp_path: Path) -> None:
+    bfcl(tmp_path)
+    program = (
+        "import os, sys; from pathlib import Path; from benchmarks.suites import suite\n"
+        "[task] = suite('bfcl-multi-turn', path=Path(sys.argv[1]))\n"
+        "worlds = [task.start(0.0), task.start(0.0)]\n"
+        "for world in worlds: world.tools()[1].call()\n"
+        "first, last = (each._process._process.pid for each in worlds)\n"
+        "del worlds[1], world\n"
+        "print(first, last, os.path.exists(f'/proc/{first}'), os.path.exists(f'/proc/{last}'))\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True, cwd=ROOT, check=False
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")
+    first, _, *alive = ran.stdout.split()
+    assert alive == ["True", "False"]
+    assert not Path(f"/proc/{first}").exists()
 
 
 def test_what_their_code_raises_is_told_and_a_wrong_argument_does_not_reach_it(tmp_path: Path) -> None:

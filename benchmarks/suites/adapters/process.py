@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import os
 import queue
@@ -10,12 +11,13 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from benchmarks.suites.base import Called, ToolFault, digest
-from codeact.errors import UsageError
+from codeact.errors import ArgumentError, UsageError
 from codeact.tools.definitions import from_definition
 from codeact.tools.tool import Effects, Policy, Tool
 
@@ -45,13 +47,10 @@ class Process:
             encoding="utf-8",
         )
         self._replies: queue.SimpleQueue[str] = queue.SimpleQueue()
-        threading.Thread(target=self._read, daemon=True).start()
-
-    def _read(self) -> None:
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            self._replies.put(line)
-        self._replies.put("")
+        reader = threading.Thread(target=_read, args=(self._process.stdout, self._replies), daemon=True)
+        reader.start()
+        self.close = weakref.finalize(self, _end, self._process, reader)
+        """Ends the process; done at the latest when nobody has this object any more, or the program ends."""
 
     def ask(self, seconds: float = MAX_SECONDS, **request: Any) -> Any:
         """Raises Failed with what the other's code raised."""
@@ -76,15 +75,23 @@ class Process:
     def alive(self) -> bool:
         return self._process.poll() is None
 
-    def close(self) -> None:
-        self._process.kill()
-        self._process.wait()
-        for stream in (self._process.stdin, self._process.stdout):
-            if stream is not None:
-                try:
-                    stream.close()
-                except OSError:  # what was not written any more
-                    pass
+
+def _read(replies: IO[str], into: queue.SimpleQueue[str]) -> None:
+    for line in replies:
+        into.put(line)
+    into.put("")
+
+
+def _end(process: subprocess.Popen[str], reader: threading.Thread) -> None:
+    process.kill()
+    process.wait()
+    reader.join()  # it has met the end: until then the stream cannot be closed
+    for stream in (process.stdin, process.stdout):
+        if stream is not None:
+            try:
+                stream.close()
+            except OSError:  # what was not written any more
+                pass
 
 
 def python(path: Path) -> str:
@@ -131,9 +138,6 @@ class Foreign:
         self.log: list[Called] = []
         self._lock = threading.Lock()
 
-    def __del__(self) -> None:
-        self.close()
-
     def close(self) -> None:
         if self._process is not None:
             self._process.close()
@@ -143,9 +147,7 @@ class Foreign:
         return [self._tool(definition) for definition in self._definitions]
 
     def _tool(self, definition: Mapping[str, Any]) -> Tool:
-        name = definition["name"]
-        effects: Effects = "write" if definition.get("writes", True) else "read"
-        made = from_definition(definition, lambda **arguments: None, policy=Policy(effects=effects))
+        name, made = definition["name"], blank(json.dumps(definition))
         names = {each.name: each.sent or each.name for each in made.parameters}
 
         def call(**arguments: Any) -> Any:
@@ -191,6 +193,25 @@ class Foreign:
         """By the suite's own scorer."""
         with self._lock:
             return bool(self._started().ask(do="score", answer=answer))
+
+
+@functools.cache
+def blank(definition: str) -> Tool:
+    """The tool of a function definition (as JSON), which checks arguments and does nothing."""
+    told = json.loads(definition)
+    effects: Effects = "write" if told.get("writes", True) else "read"
+    return from_definition(told, lambda **arguments: None, policy=Policy(effects=effects))
+
+
+def fits(definitions: Sequence[Mapping[str, Any]], calls: Sequence[Sequence[Any]]) -> bool:
+    """Whether calls, each a name and arguments, are such as the definitions allow."""
+    tools = {definition["name"]: blank(json.dumps(definition)) for definition in definitions}
+    try:
+        for name, arguments in calls:
+            tools[name].check(arguments)
+    except (KeyError, ArgumentError):
+        return False
+    return True
 
 
 def outcome(state: Any, missing: int = 0) -> Any:

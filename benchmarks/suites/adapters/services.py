@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.suites.adapters import process
-from benchmarks.suites.base import Task, digest, same
+from benchmarks.suites.base import Oracle, Task, digest, same
 from codeact.types import RunLimits
 
 BFCL, TAU2, M3, M3_ORIGINAL = "bfcl-multi-turn", "tau2-retail", "m3toolval", "m3toolval-original"
@@ -29,7 +29,7 @@ def bfcl(path: Path, seed: int | None = None) -> list[Task]:
             + "\n".join(f"{number}. {turn}" for number, turn in enumerate(told["turns"], 1))
             + '\n\nNobody can be asked. When all is done, answer "done".',
         )
-        for told in process.listed("bfcl", path)
+        for told in _solvable("bfcl", path)
     ]
 
 
@@ -46,12 +46,17 @@ def tau2(path: Path, seed: int | None = None) -> list[Task]:
             'the policy wants confirmed. Do what the policy allows of what they want. When that is done, answer "done"; where nothing of it '
             'is possible, "not possible".',
         )
-        for told in process.listed("tau2", path)
+        for told in _solvable("tau2", path)
     ]
 
 
+def _solvable(kind: str, path: Path) -> list[dict[str, Any]]:
+    """The tasks but for those whose published solution makes calls that the published definitions do not allow."""
+    return [told for told in process.listed(kind, path) if process.fits(told["tools"], told["solution"])]
+
+
 def _stateful(suite: str, kind: str, path: Path, told: dict[str, Any], question: str) -> Task:
-    calls = told["calls"]
+    calls = len(told["solution"])
     return Task(
         id=f"{suite}-{told['id']}",
         suite=suite,
@@ -64,8 +69,18 @@ def _stateful(suite: str, kind: str, path: Path, told: dict[str, Any], question:
         calls_min=calls,
         limits=RunLimits(turns=max(20, calls + 10), seconds=600, tokens=200_000 + 15_000 * calls),
         world=functools.partial(_world, kind, path, told),
+        oracle=Oracle(solve_by_calls, {"calls": told["solution"]}),
         judge=_any_word,
     )
+
+
+def solve_by_calls(t: Any, calls: Any) -> Any:
+    for name, arguments in calls:
+        try:
+            getattr(t, name)(**arguments)
+        except t.ToolError:
+            pass  # also what fails is part of the published solution
+    return "done"
 
 
 def _world(kind: str, path: Path, told: dict[str, Any], latency: float) -> process.Foreign:

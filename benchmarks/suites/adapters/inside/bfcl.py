@@ -32,6 +32,7 @@ class Bfcl:
         config = imported(self.CONFIG, root, "bfcl-eval")
         self.modules, self.docs = config.CLASS_FILE_PATH_MAPPING, config.MULTI_TURN_FUNC_DOC_FILE_MAPPING
         self.stateless = getattr(config, "STATELESS_CLASSES", ["MathAPI"])
+        self.made: list[tuple[str, dict[str, Any]]] = []
         self.asked = {each["id"]: each for each in jsonl(found[0])}
         self.truth = {
             each["id"]: each["ground_truth"] for each in jsonl(self.data / "possible_answer" / found[0].name)
@@ -41,6 +42,7 @@ class Bfcl:
         made = []
         for key, asked in self.asked.items():
             self.start(key)
+            self.made.clear()
             wanted = [as_json(self._run(call)) for turn in self.truth[key] for call in turn]
             made.append(
                 {
@@ -50,7 +52,7 @@ class Bfcl:
                     ],
                     "tools": self.tools(asked),
                     "wanted": wanted,
-                    "calls": len(wanted),
+                    "solution": as_json(self.made),
                     "state": as_json(self.state()),
                 }
             )
@@ -108,6 +110,7 @@ class Bfcl:
         if node.args:
             given = [self._value(each) for each in node.args]
             arguments = dict(inspect.signature(self._method(name)).bind(*given, **arguments).arguments)
+        self.made.append((name, copy.deepcopy(arguments)))
         return self.call(name, arguments)
 
     def state(self) -> Any:

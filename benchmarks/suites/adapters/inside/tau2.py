@@ -42,7 +42,7 @@ class Tau2:
                     "policy": self.policy,
                     "request": self.request(asked["user_scenario"]["instructions"]),
                     "tools": self.tools(),
-                    "calls": len(wanted),
+                    "solution": [(action["name"], action["arguments"]) for action in wanted],
                     "state": self.state(),
                 }
             )
