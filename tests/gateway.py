@@ -13,7 +13,7 @@ up no answer. As a command it serves a script: `python -m tests.gateway --port 8
     {"page": true}                                    a web page in place of an answer
     {"raw": "...", "type": "text/plain"}              these bytes, of this content type
 
-each with `"wait": SECONDS` before the first byte, `"cut": true` (the connection drops at the end of what came), or
+each with `"wait": SECONDS` before the first byte, `"cut": true` (the connection drops half-way), or
 `"stall": "before"|"after"` where wanted.
 """
 
@@ -262,7 +262,9 @@ def from_script(path: Path) -> Iterator[Answer]:
 
 def _scripted(line: dict[str, Any], folder: Path) -> Answer:
     faults = {name: line[name] for name in ("wait", "cut", "stall") if name in line}
-    return replace(_said(line, folder), **faults)
+    said = _said(line, folder)
+    kept = said.pieces[: len(said.pieces) // 2] if faults.get("cut") else said.pieces
+    return replace(said, pieces=kept, **faults)
 
 
 def _said(line: dict[str, Any], folder: Path) -> Answer:

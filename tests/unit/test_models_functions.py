@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from codeact import Agent, tool
-from codeact.errors import ModelRefused
+from codeact.actions.styles import style
+from codeact.errors import ModelBadReply, ModelRefused
 from codeact.models import retrying
 from codeact.models.openai import OpenAIModel
-from codeact.types import Message, Reply, Request
-from tests.gateway import Answer, Gateway, events, fails, malformed, plain, says
+from codeact.types import Message, Reply, Request, Retrying
+from tests.gateway import Answer, Gateway, events, fails, from_script, malformed, plain, recorded, says
 
 FUNCTION = {
     "type": "function",
@@ -224,3 +225,50 @@ MALFORMED: dict[str, list[dict[str, Any]]] = {
 def test_the_gateway_refuses_what_a_strict_endpoint_does(messages: list[dict[str, Any]]) -> None:
     assert malformed({"messages": messages}) is not None
     assert malformed({"messages": [USER, CALLS, RESULT, USER]}) is None
+
+
+FAULTS = [
+    {"status": 429, "message": "slow down", "headers": {"Retry-After": "0"}},
+    {"status": 503, "message": "overloaded"},
+    {"content": "half of", "finish_reason": "stop", "cut": True, "usage": None},
+    {"content": "Hello.", "wait": 0.05, "usage": None},
+    {"page": True},
+    {"raw": "{'no': json}", "type": "application/json"},
+    {"raw": "data: {\"choices\": [{\"delta\": {\"content\": \"as text\"}, \"finish_reason\": \"stop\"}]}\n\n", "type": "text/plain"},
+    {"sse": "recorded.sse"},
+    {"tool_calls": [asked("add", A, id="a")]},
+]  # fmt: skip
+
+
+def test_a_script_of_answers_and_faults_is_played(tmp_path: Path) -> None:
+    (tmp_path / "recorded.sse").write_bytes(b"".join(says("as recorded").pieces))
+    script = tmp_path / "script.jsonl"
+    script.write_text("".join(json.dumps(line) + "\n" for line in FAULTS))
+    with Gateway(*from_script(script)) as gateway:
+        model = retrying(OpenAIModel("m", base_url=gateway.url), sleep=lambda seconds: None)
+        *items, reply = model(ASK)
+        assert isinstance(reply, Reply)
+        assert (reply.text, reply.usage.estimated, len(gateway.requests)) == ("Hello.", True, 4)
+        waits = [item for item in items if isinstance(item, Retrying)]
+        assert len(waits) == 3
+        assert "slow down" in waits[0].reason
+        assert "overloaded" in waits[1].reason
+        for _ in range(2):
+            with pytest.raises(ModelBadReply):
+                ask(model)
+        assert [ask(model).text for _ in range(2)] == ["as text", "as recorded"]
+        assert [call["id"] for call in ask(model).tool_calls] == ["a"]
+
+
+@pytest.mark.parametrize(("choice", "called"), [("auto", ["get_weather"]), ("required", [])])
+def test_what_a_server_of_a_small_model_sent_when_it_was_given_functions(
+    gateway: Gateway, choice: str, called: list[str]
+) -> None:
+    """Recorded from llama.cpp with Qwen2.5-Coder-1.5B: a call as text, the second time up to the limit of length."""
+    folder = Path(__file__).parents[1] / "recordings" / "streams"
+    gateway.add(recorded(folder / f"qwen2.5-coder-1.5b-instruct-tools-{choice}.sse"))
+    reply = ask(OpenAIModel("m", base_url=gateway.url))
+    reading = style("functions", [], run_python=True).read(reply, 1, ())
+    assert '"name": "get_weather"' in reply.text
+    assert (reply.tool_calls, [call.name for call in reading.calls]) == ((), called)
+    assert (reading.problem is None) == bool(called)
