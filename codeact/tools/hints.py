@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import is_dataclass
 from enum import Enum
+from pathlib import PurePath
 from typing import Annotated, Any, Literal, NotRequired, Required
 from urllib.parse import quote, unquote
 
@@ -54,26 +55,47 @@ def adapter(hint: Any) -> TypeAdapter[Any]:
 
 
 def validator(hint: Any) -> Callable[[Any], Any]:
-    """Converts as pydantic does in its lax mode, but takes no bool for a number; raises ValidationError."""
+    """Converts as pydantic does in its lax mode, but takes no bool for a number, and no text for a file: a path that
+    comes from the sandbox is one of the workspace, and text would name one of the host. Raises ValidationError."""
     found = adapter(hint)
     if found.core_schema["type"] in ("any", "invalid"):
         return found.validate_python
-    strict = SchemaValidator(_without_bools(found.core_schema), _use_prebuilt=False)
+    strict = SchemaValidator(_careful(found.core_schema), _use_prebuilt=False)
     return strict.validate_python
 
 
-def _without_bools(schema: Any) -> Any:
-    """A core schema whose numbers refuse True and False, at any depth."""
+def _careful(schema: Any) -> Any:
+    """A core schema whose numbers refuse True and False, and whose paths refuse text, at any depth."""
     if isinstance(schema, (list, tuple)):
-        return type(schema)(map(_without_bools, schema))
+        return type(schema)(map(_careful, schema))
     if not isinstance(schema, dict):
         return schema
+    if schema.get("custom_error_type") == "path_type" or _is_path(schema):
+        return _FILE
     kept = ("metadata", "serialization", "default", "expected")
-    inner = {key: value if key in kept else _without_bools(value) for key, value in schema.items()}
+    inner = {key: value if key in kept else _careful(value) for key, value in schema.items()}
     if inner.get("type") not in ("int", "float", "decimal"):
         return inner
     reference = inner.pop("ref", None)
     return core_schema.no_info_before_validator_function(_not_bool, inner, ref=reference)
+
+
+def _is_path(schema: Mapping[str, Any]) -> bool:
+    """Whether this is pydantic's schema of a path, which takes text too."""
+    match schema:
+        case {
+            "type": "lax-or-strict",
+            "strict_schema": {"python_schema": {"type": "is-instance", "cls": type() as cls}},
+        }:
+            return issubclass(cls, PurePath)
+    return False
+
+
+_FILE = core_schema.custom_error_schema(
+    core_schema.is_instance_schema(PurePath),
+    "file",
+    custom_error_message="a file of the workspace is asked for, which code passes as Path('data/a.csv')",
+)
 
 
 def _not_bool(value: Any) -> Any:

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal, LiteralString, NamedTuple, Never, Op
 from uuid import UUID
 
 import pytest
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, FilePath
 
 from codeact import tool, toolset
 from codeact.errors import ArgumentError, ToolSourceError
@@ -199,7 +199,8 @@ CONVERTED: list[tuple[Any, Any, Any]] = [
     (Decimal, "1.10", Decimal("1.10")),
     (UUID, "12345678123456781234567812345678", UUID("12345678123456781234567812345678")),
     (bytes, b"\0\xff", b"\0\xff"),
-    (Path, "data/a.csv", Path("data/a.csv")),
+    (Path, Path("data/a.csv"), Path("data/a.csv")),
+    (list[Path] | None, [Path("data/a.csv")], [Path("data/a.csv")]),
     (Colour, "blue", Colour.BLUE),
     (tuple[int, str], [1, "a"], (1, "a")),
     (set[int], [1, 1, 2], {1, 2}),
@@ -220,6 +221,9 @@ WRONG: list[tuple[Any, Any, str]] = [
     (int, "five", "value: Input should be a valid integer, unable to parse string as an integer, got 'five' (str)"),
     (int, True, "value: a number is asked for, not a bool, got True (bool)"),
     (float, False, "value: a number is asked for, not a bool, got False (bool)"),
+    (Path, "/etc/passwd", "value: a file of the workspace is asked for, which code passes as Path('data/a.csv'), got '/etc/passwd' (str)"),
+    (dict[str, list[Path]] | None, {"a": ["/etc/passwd"]}, "value.a[0]: a file of the workspace is asked for"),
+    (FilePath, "/etc/passwd", "value: a file of the workspace is asked for"),
     (str, 5, "value: Input should be a valid string, got 5 (int)"),
     (list[int], [1, "x", True], "value[1]: Input should be a valid integer, unable to parse string as an integer, got 'x' (str); value[2]: a number"),
     (Literal["x", "y"], "z", "value: Input should be 'x' or 'y', got 'z' (str)"),
