@@ -68,9 +68,10 @@ class Agent(Generic[T]):
             options = {**options, **_of_pool(pool)}
         network = options.get("network")
         size = options.get("runs_size", "5g")
+        say = options.get("on_progress", notebook.progress)
         self._context = options.get("context") or RunContext()
         self._setup = Setup(
-            model=resolve(model) if isinstance(model, str) else model,
+            model=resolve(model, on_progress=say) if isinstance(model, str) else model,
             style=FENCED,
             limits=options.get("limits") or RunLimits(),
             check=_check(output_type, options.get("output_schema")),
@@ -85,10 +86,11 @@ class Agent(Generic[T]):
             tools=_tools(options),
             on_death=options.get("on_death", "restore"),
             started_with=dict(options.get("started_with") or {}),
-            on_progress=options.get("on_progress", lambda line: None),
+            on_progress=say,
             out=options.get("out"),
             runs=options.get("runs") or runs_dir(),
             runs_size=None if size is None else parse_size(size),
+            show=options.get("show", True),
         )
         unknown = options.keys() - Options.__annotations__.keys()
         if unknown:

@@ -59,7 +59,8 @@ class Options(TypedDict, total=False):
     started_with: Mapping[str, Any] | None
     """Recorded among the run's settings, for whoever resumes it: no secrets."""
     on_progress: Callable[[str], None]
-    """Gets a line for each step while packages are added, and where the code is contained by something weaker than an engine."""
+    """Gets a line for each step while packages are added, and where the code is contained by something weaker than an engine. A notebook shows it by
+    default."""
     out: Path | None
     """The folder that artifacts are copied to; by default they stay in the run's own."""
     runs: Path | None
@@ -67,3 +68,5 @@ class Options(TypedDict, total=False):
     runs_size: int | str | None
     """Disk space of all runs, such as `5g`, which is the default: beyond it the oldest are removed when a run starts. With None
     none are."""
+    show: bool
+    """Whether, in a notebook, a run draws itself in the cell; True by default."""

@@ -27,7 +27,7 @@ def check_task(task: str) -> None:
 
 def consumed(run: Run, stream: Stream, observers: Sequence[Observer]) -> Result[Any]:
     """A task to its end, drawn in a notebook. What keeps it from beginning is raised; later, it is in the result."""
-    if notebook.here():
+    if run.shown and notebook.here():
         from codeact.views.notebook import live
 
         stream = live.drawn(stream, run.interrupt)
@@ -45,7 +45,7 @@ async def awaited(run: Run, stream: Stream, observers: Sequence[Observer]) -> Re
     """As `consumed`, in the running event loop."""
     seen: list[events.Event] = []
     carrying = carried(stream, run.interrupt)
-    if notebook.here():
+    if run.shown and notebook.here():
         from codeact.views.notebook import live
 
         carrying = live.adrawn(carrying)

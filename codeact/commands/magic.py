@@ -14,8 +14,9 @@ from codeact import config, data
 from codeact.cli import explained, usage_line
 from codeact.commands.solve import make_agent, mcp_servers, prepare_out, read_schema, settings_options
 from codeact.errors import UsageError
+from codeact.views import notebook
 
-LEFT_OUT = ("json", "quiet", "debug")
+LEFT_OUT = ("json", "debug")
 """What means something at a terminal only."""
 
 
@@ -70,7 +71,7 @@ def _command(task: str, variables: dict[str, Any]) -> click.Command:
         schema = read_schema(settings.output_schema)
         out = prepare_out(settings.out)
         with mcp_servers(settings) as servers:
-            agent = make_agent(settings, schema, out, None, servers, 0)
+            agent = make_agent(settings, schema, out, None, servers, 0, notebook.progress)
             variables[name] = agent.run(task, given)
 
     return command

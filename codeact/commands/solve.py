@@ -240,7 +240,9 @@ def make_agent(
     view: View | None,
     servers: Iterable[Tool],
     had: int,
+    say: Callable[[str], None] | None = None,
 ) -> Agent:
+    """The agent of settings. `say` gets lines of progress where there is no view."""
     from codeact import models
     from codeact.agent import Agent
     from codeact.types import RunLimits
@@ -250,10 +252,11 @@ def make_agent(
         raise UsageError(
             "--model: is given more than once, and fallback models are not supported yet; name one"
         )
+    tell = view.say if view else say or (lambda line: None)
     model = models.resolve(
         settings.model[0] if settings.model else None,
         base_url=settings.base_url,
-        on_progress=view.say if view else lambda line: None,
+        on_progress=tell,
     )
     if had and isinstance(model, models.ScriptedModel):
         model.skip(had)
@@ -276,9 +279,10 @@ def make_agent(
         approve=approval(settings, view),
         on_death=cast("OnDeath", settings.on_death),
         started_with=started_with(settings),
-        on_progress=view.say if view else lambda line: None,
+        on_progress=tell,
         out=out,
         runs_size=settings.runs_size,
+        show=not settings.quiet,
     )
 
 

@@ -291,6 +291,11 @@ class Run:
             self._tools.close()
         return compared(self._standing, cells, restored, self._answering.again)
 
+    @property
+    def shown(self) -> bool:
+        """Whether it is to draw itself in a notebook."""
+        return self._setup.show
+
     def result(self, seen: Sequence[events.Event]) -> Result[Any]:
         """What the events of one task, the last of which is its end, come to."""
         ended = seen[-1]

@@ -39,6 +39,7 @@ class Setup:
     out: Path | None
     runs: Path
     runs_size: int | None
+    show: bool
 
     def sandbox(
         self,

@@ -76,6 +76,14 @@ def test_a_result_is_not_shown_twice_by_the_cell_that_drew_it(client: Any) -> No
     assert [each["msg_type"] for each in shown if each["msg_type"] != "status"][1:] == ["display_data"]
 
 
+def test_a_run_that_is_not_to_be_shown_draws_nothing(client: Any) -> None:
+    source = f"print({PAY.replace('image=', 'show=False, approve=lambda call: True, image=')}.status)"
+    shown = answered(client, source, [])
+    assert [each["content"].get("text") for each in shown if each["msg_type"] != "status"][1:] == [
+        "answered\n"
+    ]
+
+
 def test_a_run_on_another_thread_draws_nothing(client: Any) -> None:
     source = (
         "from concurrent.futures import ThreadPoolExecutor\n"

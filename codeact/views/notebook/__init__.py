@@ -22,3 +22,10 @@ def cell_number() -> int | None:
     from IPython import get_ipython
 
     return getattr(get_ipython(), "execution_count", None)
+
+
+def progress(line: str) -> None:
+    """Shows what takes long before a run can go on, in the runs that are drawn. From any thread."""
+    live = sys.modules.get("codeact.views.notebook.live")
+    if live is not None:
+        live.progress(line)

@@ -23,6 +23,8 @@ from codeact.views.story import Teller
 
 PAUSE = 0.3
 """Seconds between two drawings, at least."""
+SAID = 120
+"""Characters that the line says of what goes on."""
 LOOK_SECONDS = 0.5
 """For which the cell's thread sleeps at most: an interrupt may come to another one, and is seen when this one wakes."""
 BYTES_A_SECOND = 400_000
@@ -155,6 +157,8 @@ class View:
         self._person = Person(self._output)
         self._asked: list[Asked] = []
         self._lock = threading.Lock()
+        self._stopping = False
+        OPEN.add(self)
 
     @property
     def status(self) -> str:
@@ -177,10 +181,18 @@ class View:
             self.run = event.run
             VIEWS[event.run] = self
         self._teller.add(event)
-        self._doing = _doing(event) or self._doing
+        if not self._stopping:
+            self._doing = _doing(event) or self._doing
         self._changed = True
 
+    def say(self, line: str) -> None:
+        """What is waited for, in words from elsewhere. From any thread."""
+        if not self._stopping:
+            self._doing = ("working", line[:SAID])
+        self._look_again()
+
     def stopping(self) -> None:
+        self._stopping = True
         self._doing = ("waiting", "Stopping")
         self._draw()
 
@@ -193,6 +205,7 @@ class View:
     def close(self) -> None:
         """The last drawing, which stays."""
         VIEWS.pop(self.run, None)
+        OPEN.discard(self)
         results.drew(self.run)
         with self._lock:
             for asked in self._asked:
@@ -263,13 +276,23 @@ def _doing(event: events.Event) -> tuple[pages.Kind, str] | None:
             return "working", "Running code"
         case events.ToolCalled():
             return "working", f"Calling {event.tool}"
+        case events.ToolProgress():
+            total = f" of {event.total:g}" if event.total else ""
+            return "working", f"Calling {event.tool}: {event.done:g}{total} {event.text[:SAID]}".rstrip()
         case events.Observed():
             return "working", "Reading what came out"
     return None
 
 
 VIEWS: dict[str, View] = {}
-"""The runs that are being drawn, by their ids."""
+"""The runs that are being drawn and have begun, by their ids."""
+OPEN: set[View] = set()
+"""All that are being drawn."""
+
+
+def progress(line: str) -> None:
+    for view in list(OPEN):
+        view.say(line)
 
 
 def ask(request: CallRequest) -> Decision:

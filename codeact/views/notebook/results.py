@@ -11,12 +11,15 @@ from codeact.views.notebook.page import Page
 if TYPE_CHECKING:
     from codeact.types import Result
 
-_drawn: dict[str, int | None] = {}
-"""The runs that drew themselves, and the last cell that each did so in."""
+_drawn: set[tuple[int | None, str]] = set()
+"""The cell that was executed last, with the runs that it drew."""
 
 
 def drew(run: str) -> None:
-    _drawn[run] = cell_number()
+    cell = cell_number()
+    for other in [each for each in _drawn if each[0] != cell]:
+        _drawn.discard(other)
+    _drawn.add((cell, run))
 
 
 def html(result: Result[Any]) -> str:
@@ -27,7 +30,7 @@ def show(result: Result[Any]) -> None:
     """Displays a result, but for one that the same cell has just drawn."""
     from IPython.display import display
 
-    if result.run in _drawn and _drawn[result.run] == cell_number():
+    if (cell_number(), result.run) in _drawn:
         return
     said = f"(a result of codeact: {result.status})"
     data: dict[str, Any] = {"text/plain": said, "text/html": html(result)}
