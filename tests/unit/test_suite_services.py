@@ -142,14 +142,20 @@ def m3(root: Path) -> None:
                 "    def reset(self):\n        self.tools = self.tools() if callable(self.tools) else self.tools\n"
                 "    def check_answer(self, answer):\n        return answer == str(self.expected_output)\n\n\n"
                 "class Page:\n    def __init__(self):\n        self.at = 0\n    def turn(self):\n        self.at += 1\n        return f'page {self.at}'\n\n\n"
-                "def largest(*args):\n    return max(args)\n\n\n"
+                "def hotels(location: str, *wishes: str):\n    if location != 'A': raise ValueError('no such place')\n"
+                "    return [location, *wishes]\n\n\n"
+                "def calculator(expression: str) -> float:\n    return eval(expression)\n\n\n"
+                "def backwards(s):\n    return s[::-1]\n\n\n"
                 "def tools():\n    return {\n"
                 "        'turn': ToolType('turn', 'Turns the page.', Page().turn, 'turn() -> str'),\n"
-                "        'largest': ToolType('largest', 'The largest.', largest, 'largest(*args: float) -> float'),\n"
-                "        'calculator': ToolType('calculator', 'Calculates.', eval, 'calculator(expression: str) -> float'),\n    }\n\n\n"
+                "        'max': ToolType('max', 'The largest.', max, 'max(*args: float) -> float'),\n"
+                "        'hotels': ToolType('hotels', 'Hotels.', hotels, 'hotels(place: str, *wishes: str) -> List[Dict]'),\n"
+                "        'backwards': ToolType('backwards', 'Reverses.', backwards, 'def backwards(string: str) -> int/float'),\n"
+                "        'calculator': ToolType('calculator', 'Calculates.', calculator, 'calculator(expression: str) -> float'),\n    }\n\n\n"
                 "def get_task_iterator():\n"
                 "    yield Task('trade/sum', tools, 'Add 0.1 and 0.2.', 0.1 + 0.2)\n"
                 "    yield Task('trade/list', tools, 'Both?', ['a', 'b'])\n"
+                "    yield Task('trade/pair', tools, 'Which, how often?', ('A', 3))\n"
             ),
         },
     )
@@ -271,6 +277,7 @@ def test_a_scenario_is_one_request_and_the_database_counts(tmp_path: Path) -> No
         ("m3toolval", "sum", "0.3", False),
         ("m3toolval", "list", ["a", "b"], True),
         ("m3toolval", "list", ["b", "a"], False),
+        ("m3toolval", "pair", ["A", 3], True),
         ("m3toolval-original", "sum", 0.3, False),
         ("m3toolval-original", "sum", "0.30000000000000004", True),
         ("m3toolval-original", "list", ["a", "b"], True),
@@ -289,7 +296,12 @@ def test_signatures_become_tools_that_keep_state(tmp_path: Path) -> None:
     task = tasks("m3toolval", tmp_path)["m3toolval-trade-sum"]
     with begun(task) as (_, call):
         assert [call("turn"), call("turn")] == ["page 1", "page 2"]
-        assert call("largest", args=[1, 7, 3]) == 7
+        assert call("max", args=[1, 7, 3]) == 7
+        assert call("hotels", location="A", wishes=["pool", "gym"]) == ["A", "pool", "gym"]
+        assert call("hotels", location="A") == ["A"]
+        assert call("backwards", s="abc") == "cba"
+        with pytest.raises(ToolFault, match="no such place"):
+            call("hotels", location="pool")
         assert call("calculator", expression="2 * (3 + 4)") == 14
         assert "Failed to evaluate" in call("calculator", expression="__import__('os').getcwd()")
 

@@ -127,7 +127,7 @@ def _schema(expected: Any) -> dict[str, Any]:
             return {"type": "number"}
         case str():
             return {"type": "string"}
-        case [first, *_]:
+        case [first, *rest] if all(_schema(each) == _schema(first) for each in rest):
             return {"type": "array", "items": _schema(first)}
         case list():
             return {"type": "array"}

@@ -61,12 +61,10 @@ class M3:
     def call(self, tool: str, arguments: dict[str, Any]) -> Any:
         if tool == "calculator":  # theirs evaluates whatever a model writes
             return calculated(arguments["expression"])
-        function = self.task.tools[tool].function
-        parameters = inspect.signature(function).parameters.values()
-        rest = next((each.name for each in parameters if each.kind is each.VAR_POSITIONAL), None)
-        given = dict(arguments)
-        spread = given.pop(rest, ()) if rest else ()
-        return function(*spread, **given)
+        found = self.task.tools[tool]
+        names, rest = parameters(found)
+        placed = [arguments[name] for name in names if name in arguments]
+        return found.function(*placed, *(arguments.get(rest, ()) if rest else ()))
 
     def state(self) -> None:
         return None
@@ -82,18 +80,37 @@ def _module(name: str, **members: Any) -> types.ModuleType:
 
 
 def definition(tool: Any) -> dict[str, Any]:
-    """A function definition, from the signature that they show to models."""
-    shown = re.sub(r"^\s*(?:def\s+)?", "def ", tool.fn_signature.strip()).rstrip(":") + ": ..."
-    written: Any = ast.parse(shown).body[0]
-    arguments = written.args
-    properties = {each.arg: schema_of(each.annotation) for each in arguments.args}
-    required = [each.arg for each in arguments.args[: len(arguments.args) - len(arguments.defaults)]]
-    if arguments.vararg:
-        items = schema_of(arguments.vararg.annotation)
-        properties[arguments.vararg.arg] = {"type": "array", "items": items}
-        required.append(arguments.vararg.arg)
-    parameters = {"type": "object", "properties": properties, "required": required}
-    return {"name": tool.name, "description": tool.description.strip(), "parameters": parameters}
+    """A function definition. Names are those of the function itself: some of the signatures that are shown to models have
+    others, or lack one. Types come from either."""
+    names, rest = parameters(tool)
+    arguments = shown(tool)
+    hints = {each.arg: each.annotation for each in arguments.args}
+    if len(arguments.args) == len(names):
+        hints |= {name: each.annotation for name, each in zip(names, arguments.args, strict=True)}
+    properties = {name: schema_of(hints.get(name)) or {"type": "string"} for name in names}
+    if rest:
+        items = schema_of(arguments.vararg.annotation) if arguments.vararg else {}
+        properties[rest] = {"type": "array", "items": items}
+    schema = {"type": "object", "properties": properties, "required": names}
+    return {"name": tool.name, "description": tool.description.strip(), "parameters": schema}
+
+
+def parameters(tool: Any) -> tuple[list[str], str | None]:
+    """The names of a function's parameters, and that of the one that takes the rest."""
+    try:
+        found = inspect.signature(tool.function).parameters.values()
+    except ValueError:  # built into Python
+        arguments = shown(tool)
+        return [each.arg for each in arguments.args], arguments.vararg.arg if arguments.vararg else None
+    names = [each.name for each in found if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]
+    return names, next((each.name for each in found if each.kind is each.VAR_POSITIONAL), None)
+
+
+def shown(tool: Any) -> Any:
+    """The arguments in the signature that is shown to models."""
+    text = re.sub(r"^\s*(?:def\s+)?", "def ", tool.fn_signature.strip()).rstrip(":") + ": ..."
+    written: Any = ast.parse(text).body[0]
+    return written.args
 
 
 def schema_of(annotation: Any) -> dict[str, Any]:
