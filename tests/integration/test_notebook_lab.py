@@ -138,8 +138,7 @@ def test_the_stop_button_ends_the_run_and_what_it_held(book: Notebook) -> None:
     book.stop()
     book.wait_done(3)
     expect(output.first.locator(".state strong")).to_have_text("Stopped")
-    facts = output.first.locator(".state span").all_inner_texts()
-    run = facts[-1].removeprefix("run ")
+    run = output.first.locator(".facts").inner_text().rpartition("run ")[2]
     expect(output.last).to_have_text(
         f"codeact: the run was stopped; go on with agent.resume('{run}')\n", use_inner_text=True
     )
@@ -153,7 +152,7 @@ def test_the_stop_button_ends_a_run_that_is_awaited(book: Notebook) -> None:
     book.stop()
     book.wait_done(4)
     expect(cell.locator(".state strong")).to_have_text("Stopped")
-    run = cell.locator(".state span").all_inner_texts()[-1].removeprefix("run ")
+    run = cell.locator(".facts").inner_text().rpartition("run ")[2]
     assert not containers(run)
     assert "False" in cell.inner_text()  # the cell that was stopped before went no further
 

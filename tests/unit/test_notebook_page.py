@@ -90,7 +90,7 @@ def test_what_is_over_is_shown_whole() -> None:
         "1 tool call",
     ]
     assert not found.select("details[open]")
-    assert words(found, ".state") == "Answered 1 turn 1.0 s 15 tokens a run r1"
+    assert words(found, ".state") == "Answered 1 turn · 1.0 s · 15 tokens · a · run r1"
     assert found.select_one(".clock") is None
 
 
