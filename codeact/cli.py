@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import click
 
 from codeact import __version__
+from codeact.commands.chat import chat
 from codeact.commands.doctor import doctor
 from codeact.commands.export import export
 from codeact.commands.gc import gc
@@ -45,7 +46,7 @@ def cli() -> None:
     """
 
 
-for command in (solve, image, model, doctor, gc, resume, runs, show, export, replay):
+for command in (solve, chat, image, model, doctor, gc, resume, runs, show, export, replay):
     cli.add_command(command)
 
 
@@ -56,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _prepare_streams()
     _prepare_signals()
     invocation = Invocation(
-        json=words[:1] in (["solve"], ["resume"]) and _switched_on("json", words),
+        json=words[:1] in (["solve"], ["chat"], ["resume"]) and _switched_on("json", words),
         debug=_switched_on("debug", given),
     )
     try:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from codeact.errors import UsageError
+from codeact.given import Passing
 
 STDIN = "stdin"
 """The name under which standard input lies in `/workspace/data`."""
@@ -88,7 +89,8 @@ def _paths(spec: str, stdin: BinaryIO, scratch: Path) -> Iterator[Path]:
 
 
 def _saved(stdin: BinaryIO, scratch: Path) -> Path:
-    path = scratch / STDIN
+    """A copy of standard input, which the run keeps."""
+    path = Passing(scratch / STDIN)
     if path.exists():
         return path
     try:

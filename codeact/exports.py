@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from codeact import journal
+from codeact import events, journal
 from codeact.errors import UsageError
 from codeact.views import recorded, story
 
@@ -28,7 +28,7 @@ def text(run: Path, form: str, beside: Path) -> str:
         raise UsageError(f"{run}: holds no event; the run ended before it began")
     if form == "jsonl":
         return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
-    told = story.tell(recorded.events_of(lines))
+    told = story.tell(events.standing(recorded.events_of(lines)))
     if form == "ipynb":
         import nbformat
 
@@ -38,6 +38,16 @@ def text(run: Path, form: str, beside: Path) -> str:
     from codeact.views import report
 
     return report.render(told, folder)
+
+
+def save(run: Path, target: Path) -> None:
+    """As `write`, in the form that the file's ending names. Raises UsageError."""
+    form = next((form for form, ending in FORMS.items() if ending == target.suffix), None)
+    if form is None:
+        raise UsageError(
+            f"{target}: ends in none of {', '.join(FORMS.values())}; give it the ending of what it is to be"
+        )
+    write(run, form, target)
 
 
 def write(run: Path, form: str, target: Path) -> None:

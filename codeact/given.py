@@ -73,19 +73,23 @@ def keep(inputs: Inputs, folder: Path) -> tuple[dict[str, Path], dict[str, Path]
 
     Raises UsageError that names what cannot be handed over, or not be written.
     """
-    files = {name: _kept(name, path, folder) for name, path in inputs.files.items()}
+    moved: dict[Path, Path] = {}
+    files = {name: _kept(name, path, folder, moved) for name, path in inputs.files.items()}
     return files, {name: store(name, value, folder) for name, value in inputs.values.items()}
 
 
-def _kept(name: str, path: Path, folder: Path) -> Path:
+def _kept(name: str, path: Path, folder: Path, moved: dict[Path, Path]) -> Path:
     if not isinstance(path, Passing):
         return path
+    if path in moved:  # it has two names
+        return moved[path]
     target = folder / FOLDER / name
     try:
         target.parent.mkdir(exist_ok=True)
         shutil.move(path, target)
     except OSError as error:
         raise UsageError(f"{target}: cannot be written: {error.strerror}; free some space") from error
+    moved[path] = target
     return target
 
 

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Generic, Self
 
-from codeact import events
+from codeact import events, exports
 from codeact.carried import carried
 from codeact.errors import UsageError
+from codeact.models import resolve
 from codeact.outcome import Observer, awaited, check_task, consumed
 from codeact.run import Run
-from codeact.types import Result, T
+from codeact.run.between import Undoing
+from codeact.types import Model, Result, T, Usage
 
 
 class Session(Generic[T]):
@@ -40,6 +43,16 @@ class Session(Generic[T]):
     def id(self) -> str:
         """The id of the run, for `codeact resume` and `codeact show`."""
         return self._run.id
+
+    @property
+    def begun(self) -> bool:
+        """Whether a task was begun, so that there is a run to look at and to carry on."""
+        return self._run.begun
+
+    @property
+    def model(self) -> str:
+        """The name of the model that answers."""
+        return self._run.model
 
     # -- life ----------------------------------------------------------------------------------------------------
 
@@ -108,6 +121,30 @@ class Session(Generic[T]):
         """As `run`, without blocking the event loop. Cancelling the task that awaits it ends the run's; the session goes on."""
         return await awaited(self._run, self.stream(task), observers)
 
+    def undo(self) -> Undoing:
+        """Goes back to the state before the last task, which neither the model nor the kernel knows of then: in a fresh sandbox, what
+        was done before it is done again, with calls of tools answered from the record. What tools did stands.
+
+        Raises UsageError where there is no task to undo.
+        """
+        with self._turn():
+            return self._run.between.undo()
+
+    def use(self, model: Model | str) -> None:
+        """Another model answers from the next task on. Raises UsageError or ModelNotFound for a name that is none."""
+        with self._turn():
+            self._run.use(resolve(model) if isinstance(model, str) else model)
+
+    @property
+    def usage(self) -> Usage:
+        """What all tasks used so far."""
+        return self._run.usage
+
+    def save(self, path: str | Path) -> None:
+        """Writes the session so far: as a notebook (`.ipynb`), a page (`.html`), or events (`.jsonl`). Raises UsageError."""
+        with self._turn():
+            exports.save(self._run.folder, Path(path))
+
     # -- variables -----------------------------------------------------------------------------------------------
 
     def get(self, name: str) -> Any:
@@ -117,7 +154,7 @@ class Session(Generic[T]):
         Raises UsageError where there is no such variable, or its value cannot leave the sandbox.
         """
         with self._turn():
-            return self._run.get(name)
+            return self._run.between.get(name)
 
     def put(self, **values: Any) -> None:
         """Makes variables of values, as `data` does, and tells the model. A Path puts a file into `data/`, by the name given.
@@ -125,7 +162,20 @@ class Session(Generic[T]):
         Raises UsageError for what cannot be handed over.
         """
         with self._turn():
-            self._run.put(values)
+            self._run.between.put(values)
+
+    def add(self, files: Mapping[str, Path]) -> str:
+        """Puts files and folders into `data/` by these names, loads what can be loaded, and tells the model; what it is told.
+
+        Raises UsageError for a file that is not there, and for a name that is taken.
+        """
+        with self._turn():
+            return self._run.between.put(files)
+
+    def variables(self) -> dict[str, str]:
+        """The variables that there are, the last 40, and what each is, such as `DataFrame 120×5: 'city', 'n'`."""
+        with self._turn():
+            return dict(self._run.between.variables())
 
     async def aget(self, name: str) -> Any:
         """As `get`, without blocking the event loop."""

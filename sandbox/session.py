@@ -450,10 +450,14 @@ class Sandbox:
         assert self._backend is not None
         return self._backend.memory_used()
 
-    def restart(self) -> None:
-        """A fresh kernel: variables and background processes are gone, files stay."""
+    def restart(self, inputs: Mapping[str, Path] | None = None) -> None:
+        """A fresh kernel: variables and background processes are gone, files stay. With `inputs` the sandbox is a fresh one, which
+        has these, and no other file. Raises a SandboxError."""
         self._turns.check()
         with self._turns.lock:
+            if inputs is not None:
+                self._tear_down()
+                self._inputs = dict(inputs)
             self._kernel_up = False
             self._ready()
 

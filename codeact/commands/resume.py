@@ -117,6 +117,7 @@ def as_settings(started: Any) -> dict[str, Any]:
         "sandbox": known.get("sandbox"),
         "on_death": known.get("on_death"),
         "out": Path(known["out"]) if known.get("out") else None,
+        "base_url": with_it.get("base_url"),
         "mcp": Path(with_it["mcp"]) if with_it.get("mcp") else None,
         "tools": tuple(with_it.get("tools", ())),
         "tools_off": tuple(with_it.get("tools_off", ())),

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import urlsplit, urlunsplit
 
 import click
 
@@ -112,14 +113,14 @@ def play(
     """Makes an agent of settings, lets it go and reports; the exit code. `had` is how many replies of its model the run
     has had."""
     out = prepare_out(settings.out)
-    with _view(settings) as view, answer_alone(), mcp_servers(settings) as servers:
+    with drawing(settings) as view, answer_alone(), mcp_servers(settings) as servers:
         agent = make_agent(settings, schema, out, view, servers, had)
         with _signals(agent, view) as begun:
             observers: list[Callable[[Event], None]] = [lambda event: begun.set()]
             if view:
                 observers.append(view)
             result = go(agent, observers)
-    _report(result, settings)
+    report(result, settings)
     return result_code(result)
 
 
@@ -192,7 +193,7 @@ def prepare_out(folder: Path | None) -> Path | None:
 
 
 @contextmanager
-def _view(settings: Settings) -> Iterator[View | None]:
+def drawing(settings: Settings) -> Iterator[View | None]:
     if settings.quiet:
         yield None
         return
@@ -289,11 +290,20 @@ def make_agent(
 def started_with(settings: Settings) -> dict[str, Any]:
     """What the record needs beside what the agent itself knows, so that the run can be carried on from any folder."""
     return {
+        "base_url": _endpoint(settings.base_url or os.environ.get("OPENAI_BASE_URL")),
         "tools": [_absolute(spec) for spec in settings.tools],
         "mcp": str(settings.mcp.absolute()) if settings.mcp else None,
         "tools_off": list(settings.tools_off),
         "approve": settings.approve,
     }
+
+
+def _endpoint(url: str | None) -> str | None:
+    """An address without what may be secret in it: a name with a password, and what follows its path."""
+    if not url:
+        return None
+    parts = urlsplit(url)
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
 def _absolute(spec: str) -> str:
@@ -339,7 +349,7 @@ def _signals(agent: Agent, view: View | None) -> Iterator[threading.Event]:
             signal.signal(number, handler)
 
 
-def _report(result: Result, settings: Settings) -> None:
+def report(result: Result, settings: Settings) -> None:
     """The answer to standard output; what went wrong, one line each, to standard error."""
     from codeact.events import Error
 

@@ -237,8 +237,12 @@ def _quieten() -> None:
 
 
 def _tell_names(result: Any) -> None:
-    if result.error_in_exec is None or result.info.store_history is False:
-        return
+    if result.error_in_exec is not None and result.info.store_history is not False:
+        tell()
+
+
+def tell() -> None:
+    """Tells the host which variables there are."""
     try:
         call("names", names())
     except (HostCallError, OSError):

@@ -76,6 +76,16 @@ class Cells:
         self.count = len(history(standing.log).cells)
         self.ran = self.count > 0
 
+    def use(self, setup: Setup) -> None:
+        """Another model writes the cells from here on."""
+        self._setup = setup
+
+    def variables(self) -> Mapping[str, str]:
+        """What the cells made, and what each is: the last 40."""
+        self._names = {}
+        self._box.run(f"import {workspace.PACKAGE}.answers as _telling; _telling.tell(); del _telling")
+        return self._names
+
     # -- the code of a reply -------------------------------------------------------------------------------------
 
     def execute(self, turn: int, reading: Reading) -> Iterator[events.Event]:

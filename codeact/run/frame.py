@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,6 @@ from codeact import (
     context,
     events,
     given,
-    inputs,
     journal,
     manifest,
     tidying,
@@ -28,9 +27,10 @@ from codeact.recorded import RecordedCalls
 from codeact.run import taking
 from codeact.run.answering import Answering
 from codeact.run.asking import Asking
+from codeact.run.between import Between, Held, next_turn, of_tools
 from codeact.run.calls import Calls
 from codeact.run.cells import Cells
-from codeact.run.history import Past, history
+from codeact.run.history import history
 from codeact.run.meter import Meter
 from codeact.run.record import Record
 from codeact.run.repeats import Repeats
@@ -41,8 +41,8 @@ from codeact.run.setup import Setup
 from codeact.tools import crossing, prompt
 from codeact.tools.context import RunContext
 from codeact.tools.runner import ToolRunner
-from codeact.types import Artifact, Reading, Result, Usage
-from sandbox import CellResult, Connection, SandboxError
+from codeact.types import Artifact, Model, Reading, Result, Usage
+from sandbox import Connection, SandboxError
 from sandbox.hostcalls import HostFunction, WithCall
 
 
@@ -81,10 +81,8 @@ class Run:
         )
         self._meter.waited = lambda: self._tools.waited
         self._connections: deque[Connection] = deque()
-        self._data: Mapping[str, Path] = {}
-        self._given: Mapping[str, Path] = {}
+        self._held = Held(self.folder)
         self._interrupt_cell: Callable[[], None] = lambda: None
-        self._news = ""
 
     # -- the sandbox and the record ------------------------------------------------------------------------------
 
@@ -100,7 +98,7 @@ class Run:
             self._record.reopen(self._standing.size, self._standing.last)
         tidying.in_background(self._setup.runs, self._setup.runs_size)
         try:
-            self._data, self._given = self._kept_inputs()
+            self._hold()
             with self._sandbox():
                 if self._standing is None and self._setup.style.code:
                     self._prepare()
@@ -112,10 +110,11 @@ class Run:
             else:
                 self._record.discard()
 
-    def _kept_inputs(self) -> tuple[Mapping[str, Path], Mapping[str, Path]]:
+    def _hold(self) -> None:
         if self._standing is not None:
-            return self._standing.data, self._standing.given
-        return given.keep(self._inputs, self.folder)
+            self._held.files, self._held.values = self._standing.data, self._standing.given
+        else:
+            self._held.files, self._held.values = given.keep(self._inputs, self.folder)
 
     @contextmanager
     def _sandbox(self) -> Iterator[None]:
@@ -130,7 +129,7 @@ class Run:
                 self._tools.call, lambda inside, target: box.get(inside, target)
             )
         box = self._setup.sandbox(
-            inputs={**self._data, **given.in_sandbox(self._given)},
+            inputs={**self._held.files, **given.in_sandbox(self._held.values)},
             functions=functions,
             on_connection=self._connections.append,
             label=self.id,
@@ -156,6 +155,7 @@ class Run:
             self._recorded,
             self._repeats,
         )
+        self._between = Between(box, self._cells, self._record, self._held, self._reads)
         self._box, self._interrupt_cell = box, box.interrupt
         if self._standing is not None:
             self._record.log = list(self._standing.log)
@@ -166,10 +166,10 @@ class Run:
             yield
 
     def _prepare(self) -> None:
-        lines = {name: given.line(name, path) for name, path in self._given.items()}
+        lines = {name: given.line(name, path) for name, path in self._held.values.items()}
         self._cells.described = workspace.prepare(
             self._box,
-            list(self._data),
+            list(self._held.files),
             self._cells.modules,
             given=lines,
             typed=self._setup.check.typed,
@@ -187,14 +187,14 @@ class Run:
         """As `play`, for each task of a session: those after the first go on from what there is. Limits count afresh."""
         log = self._record.log
         self.answer, self._record.ending, self._pending = None, False, None
-        self.first_turn = _next_turn(log)
+        self.first_turn = next_turn(log)
         self._meter.renew(self.first_turn - 1)
         self._answering.renew()
         self._asking.renew()
         if not log:
             yield from self.play(task, turns)
             return
-        news, self._news = self._news, ""
+        news, self._between.news = self._between.news, ""
         text = "\n\n".join(filter(None, (news, f"Task: {task.strip()}")))
         yield self.emit(events.RunResumed(model=self._setup.model.name, task=task, text=text))
         yield from self._to_the_end(turns)
@@ -220,70 +220,41 @@ class Run:
         file = None if event.file is None else self.folder / event.file
         return self._setup.check.recorded(event.answer, file)
 
-    # -- between tasks ---------------------------------------------------------------------------------------------
+    @property
+    def begun(self) -> bool:
+        """Whether it has a record."""
+        return self._record.begun
 
-    def get(self, name: str) -> Any:
-        """The value of a variable. Raises UsageError or SandboxError."""
-        self._revived()
-        return self._cells.taking.get(name)
+    @property
+    def model(self) -> str:
+        """The name of its model."""
+        return self._setup.model.name
 
-    def put(self, data: Mapping[str, Any]) -> None:
-        """Gives the kernel more data, as `data` of a task does. Raises UsageError or SandboxError; nothing is recorded then."""
-        new = Inputs.of(data)
-        for name in new.files:
-            if name in self._data:
-                raise UsageError(f"{name}: there is such a file in data/ already; give this one another name")
-        self._revived()
-        files, values = given.keep(new, self.folder)
-        for name, path in (files | given.in_sandbox(values)).items():
-            self._box.add_input(name, path)
-        lines = {name: given.line(name, path) for name, path in values.items()}
-        described = workspace.describe(self._box, list(files), lines)
-        self._data, code = {**self._data, **files}, [*lines.values(), *manifest.loaded_lines(described)]
-        if self._record.log:
-            self._record_data(files, values, "\n".join(code), manifest.render(described))
-        else:
-            self._given = {**self._given, **values}
-            self._cells.loaded = [*self._cells.loaded, *code]
-            self._cells.described = manifest.merged(self._cells.described, described)
-
-    def _record_data(
-        self, files: Mapping[str, Path], values: Mapping[str, Path], code: str, text: str
-    ) -> None:
-        """As a turn whose code is the user's, so that it is made again in its place."""
-        turn = _next_turn(self._record.log)
-        self.emit(events.TurnStarted(turn=turn))
-        self.emit(events.DataGiven(**self._files(files, values)))
-        said = f"{context.follow_ups()['given']}\n{text}"
-        if code:
-            self._cells.count += 1
-            self.emit(events.CodeStarted(turn=turn, source=code, cell=self._cells.count))
-            self._cells.observe(turn, said, [Past(self._cells.count, turn, code, CellResult("ok"))])
-        else:
-            self._cells.observe(turn, said)
-
-    def _files(self, files: Mapping[str, Path], values: Mapping[str, Path]) -> dict[str, Any]:
-        """Data as the record names it."""
-        return {
-            "data": {name: str(path.absolute()) for name, path in files.items()},
-            "inputs": {name: inputs.fingerprint(path) for name, path in files.items()},
-            "given": {name: path.relative_to(self.folder).as_posix() for name, path in values.items()},
-        }
-
-    def _revived(self) -> None:
-        """A kernel that is up, with the state that the tasks left."""
+    @property
+    def between(self) -> Between:
+        """What can be done between two tasks. Raises UsageError where no code is run, so that there is no kernel."""
         if not self._setup.style.code:
             raise UsageError(
                 "the model of this session runs no code, so that there is no kernel: see run_python"
             )
-        for _ in self._cells.revived(()):
-            pass
+        return self._between
+
+    def use(self, model: Model) -> None:
+        """Another model answers from here on."""
+        self._setup = dataclasses.replace(self._setup, model=model)
+        self._asking.use(model)
+        self._cells.use(self._setup)
+
+    @property
+    def usage(self) -> Usage:
+        """Of the whole run so far."""
+        return self._meter.usage + self._between.undone + of_tools(self._record.log)
 
     def replay(self) -> Replay:
         """Executes the cells of a recorded run again, compares, and records nothing."""
         assert self._standing is not None
         cells = history(self._standing.log).cells
-        self._data, self._given = self._standing.data, self._standing.given
+        self._hold()
         try:
             with self._sandbox():
                 restored = self._cells.restore(cells, files=False) if cells else Restored()
@@ -328,7 +299,7 @@ class Run:
 
     def _started(self, task: str) -> events.RunStarted:
         setup = self._setup
-        text = manifest.render(self._cells.described) if self._data or self._given else ""
+        text = manifest.render(self._cells.described) if self._held.files or self._held.values else ""
         settings = {
             "image": setup.image,
             "limits": dataclasses.asdict(setup.limits),
@@ -342,7 +313,7 @@ class Run:
             "tools": [tool.path for tool in setup.tools.tools],
             "sandbox": self._box.backend,
             "unenforced": dict(self._box.unenforced),
-            **self._files(self._data, self._given),
+            **self._held.recorded(),
             "loaded": list(self._cells.loaded),
             "runtime": setup.runtime,
             "output_schema": setup.check.schema,
@@ -395,7 +366,7 @@ class Run:
             events.RunEnded(
                 status=ended.status,  # type: ignore[arg-type]
                 answer=None if answer is None else answer.shown,
-                usage=self._meter.usage + _of_tools(self._record.log),
+                usage=self.usage,
                 seconds=self._meter.seconds,
                 artifacts=tuple(kept),
                 error=str(ended) or None,
@@ -445,16 +416,8 @@ class Run:
 
     def take_words(self, turn: int, text: str) -> Iterator[events.Event]:
         """A reply without code. Raises Answered when it is taken for the answer."""
-        unfounded = bool(self._data or self._given) and not self._cells.ran and not self._calls.made
+        unfounded = (
+            bool(self._held.files or self._held.values) and not self._cells.ran and not self._calls.made
+        )
         for step in self._answering.in_words(text, unfounded=unfounded, small=self._setup.model.small):
             yield self.observe(turn, step) if isinstance(step, str) else step
-
-
-def _next_turn(log: Iterable[events.Event]) -> int:
-    return 1 + max((event.turn for event in log if isinstance(event, events.TurnStarted)), default=0)
-
-
-def _of_tools(log: Iterable[events.Event]) -> Usage:
-    """What the calls of tools come to; those answered from the journal were counted when they were made."""
-    made = [event for event in log if isinstance(event, events.ToolReturned) and not event.replayed]
-    return Usage(tool_calls=len(made), tool_seconds=round(sum(event.seconds for event in made), 3))

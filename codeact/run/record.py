@@ -62,6 +62,12 @@ class Record:
             self.pictures[path.name] = Image(mime, base64.b64encode(content).decode())
             self.figures.append(Artifact(path.name, path, len(content)))
 
+    def take_back(self, since: int) -> None:
+        """Leaves out of `log` and `figures` what was recorded from this number on; the journal has it still."""
+        self.log = [event for event in self.log if event.seq < since]
+        shown = {name for event in self.log if isinstance(event, events.Observed) for name in event.images}
+        self.figures = [figure for figure in self.figures if figure.name in shown]
+
     @property
     def begun(self) -> bool:
         """Whether there is an event."""

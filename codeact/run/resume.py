@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -48,15 +48,15 @@ class Standing:
 
     @property
     def given(self) -> dict[str, Path]:
-        """The files of values that became variables."""
-        return {name: self.folder / file for name, file in self._of_all("given").items()}
+        """The files of values that became variables, by the names that the files have."""
+        return given_files(self.folder, self.started.settings.get("given", {}), self.log)
 
     def _of_all(self, field: str) -> dict[str, Any]:
         """What was given at first, and later."""
-        found = dict(self.started.settings.get(field, {}))
-        for event in self.log:
-            if isinstance(event, events.DataGiven):
-                found |= getattr(event, field)
+        later = (getattr(event, field) for event in self.log if isinstance(event, events.DataGiven))
+        found: dict[str, Any] = {}
+        for each in (self.started.settings.get(field, {}), *later):
+            found |= each
         return found
 
     @property
@@ -104,6 +104,13 @@ def standing(run: Path) -> Standing:
     calls = sum(isinstance(event, events.ToolCalled) for event in whole)
     last = max(event.seq for event in whole)
     return Standing(folder, log, log[0], turn, pending, answer, guess, usage, ended, calls, last, size)
+
+
+def given_files(folder: Path, first: Mapping[str, str], log: Iterable[events.Event]) -> dict[str, Path]:
+    """The files of values, those given first and those of a log: all of them, for code may use one that another took the
+    variable of."""
+    later = (event.given for event in log if isinstance(event, events.DataGiven))
+    return {Path(file).stem: folder / file for each in (first, *later) for file in each.values()}
 
 
 def check_given(given: Mapping[str, Path]) -> None:

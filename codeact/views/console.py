@@ -134,6 +134,11 @@ class View:
         with self._drawing:
             self._draw(event)
 
+    def in_chat(self, event: Event) -> None:
+        """As `__call__`, for who has just typed the task, and will type the next."""
+        if not isinstance(event, events.RunResumed):
+            self(event)
+
     def _draw(self, event: Event) -> None:
         match event:
             case events.RunStarted():
