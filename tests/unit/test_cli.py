@@ -51,10 +51,10 @@ def here(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        ([], "a command is missing; known are doctor, "),
+        ([], "a command is missing; known are chat, doctor, "),
         (["image"], "a command is missing; known are build, list, verify; see `codeact image --help`"),
         (["solv"], "'solv': no such command; did you mean solve?"),
-        (["xyzzy"], "'xyzzy': no such command; known are doctor, export, gc, image, model, replay, resume, runs, show, solve"),
+        (["xyzzy"], "'xyzzy': no such command; known are chat, doctor, export, gc, image, model, replay, resume, runs, show, solve"),
         (["--verson"], "--verson: no such option; did you mean --version?"),
         (["solve", "t", "--max-turn", "3"], "--max-turn: no such option; did you mean --max-turns?"),
         (["solve", "t", "--xyzzy"], "--xyzzy: no such option; known are "),
