@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import BinaryIO
 
 from codeact.errors import UsageError
-from codeact.given import Passing
 
 STDIN = "stdin"
 """The name under which standard input lies in `/workspace/data`."""
@@ -25,6 +24,10 @@ _KINDS = {
     stat.S_IFCHR: "a device",
     stat.S_IFBLK: "a device",
 }
+
+
+class Passing(type(Path())):  # type: ignore[misc]
+    """The path of a file that will be gone after the run: the run keeps it."""
 
 
 def collect(specs: Iterable[str], stdin: BinaryIO, scratch: Path) -> dict[str, Path]:

@@ -14,16 +14,13 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from codeact.blobs import writing
+from codeact.data import Passing
 from codeact.errors import UsageError
 from codeact.inside import packed, values
 
 FOLDER = "inputs"
 """Where values, and files that do not outlive the run, lie in the run's folder."""
 TAKEN = frozenset(("final_answer", "more_time", "tools", "pd", "np"))
-
-
-class Passing(type(Path())):  # type: ignore[misc]
-    """The path of a file that will be gone after the run: the run keeps it."""
 
 
 @dataclass(frozen=True, slots=True)
