@@ -251,19 +251,19 @@ def _need(name: str) -> Any:
     try:
         return __import__(name)
     except ImportError:
-        where = (
-            "in this image"
-            if "codeact_inside" in sys.modules
-            else "on the host; pip install 'codeact[tables]'"
-        )
-        raise BadTable(f"a table came that needs {name}, which is not {where}") from None
+        raise BadTable(f"a table came that needs {name}, which is not {_where()}") from None
 
 
 def _need_to_send(name: str, instead: str) -> Any:
     try:
         return __import__(name)
     except ImportError:
-        raise CannotEncode(f"needs {name} to cross, which is not installed", instead) from None
+        raise CannotEncode(f"needs {name} to cross, which is not {_where()}", instead) from None
+
+
+def _where() -> str:
+    """Which side this is, and what a person does there."""
+    return "in this image" if "codeact_inside" in sys.modules else "on the host (pip install 'codeact[tables]')"
 
 
 _ENCODERS: Mapping[str, Callable[[Any], Encoded | Plain | None]] = {
