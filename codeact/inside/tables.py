@@ -263,7 +263,9 @@ def _need_to_send(name: str, instead: str) -> Any:
 
 def _where() -> str:
     """Which side this is, and what a person does there."""
-    return "in this image" if "codeact_inside" in sys.modules else "on the host (pip install 'codeact[tables]')"
+    return (
+        "in this image" if "codeact_inside" in sys.modules else "on the host (pip install 'codeact[tables]')"
+    )
 
 
 _ENCODERS: Mapping[str, Callable[[Any], Encoded | Plain | None]] = {

@@ -226,10 +226,10 @@ def _hint(value: Any) -> tuple[str, str]:
         return f"is a {kind} that was not awaited", "its result, with await,"
     if callable(value):
         return f"is the function {getattr(value, '__name__', kind)}", "its result"
-    if hasattr(value, "__next__"):
-        return f"is a {kind}, which can be read once only", "list(...) of it"
     if hasattr(value, "read"):
         return f"is an open file ({kind})", "its content, or its path in /workspace"
+    if hasattr(value, "__next__"):
+        return f"is a {kind}, which can be read once only", "list(...) of it"
     return f"is a {kind}, which cannot leave its side", "plain values, a list or a dict of what matters in it"
 
 

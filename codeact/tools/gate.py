@@ -48,6 +48,8 @@ class Gate:
 
 def pause(call: Call, seconds: float) -> None:
     """Raises CallCancelled."""
+    if seconds <= 0:
+        return
     began = time.monotonic()
     try:
         call.waiting.sleep(seconds)

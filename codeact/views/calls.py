@@ -7,10 +7,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from codeact import events
+from codeact.inside import values
 from codeact.tools.record import SECRET
+from codeact.tools.shown import short
 from sandbox.text import clean
 
 SHOWN_ARGUMENTS, SHOWN_RESULT = 80, 60
+MAX_SHOWN_DEPTH = 4
+SHOWN_WAIT = 0.05
+"""Seconds."""
 
 
 @dataclass(slots=True)
@@ -74,7 +79,7 @@ def progress(event: events.ToolProgress) -> str:
 
 def seconds(call: Call, dot: str) -> str:
     parts = [f"{call.seconds:.1f} s"]
-    if call.waited:
+    if call.waited >= SHOWN_WAIT:
         parts.append(f"waited {call.waited:.1f} s")
     if call.attempts > 1:
         parts.append(f"{call.attempts} attempts")
@@ -93,7 +98,7 @@ def table(calls: Sequence[Call]) -> list[str]:
                 call.call,
                 str(call.cell or ""),
                 f"{call.seconds:.2f}",
-                f"{call.waited:.2f}" if call.waited else "",
+                f"{call.waited:.2f}" if call.waited >= SHOWN_WAIT else "",
                 str(call.attempts or ""),
                 f"{clean(call.tool)}({_cut(arguments, SHOWN_ARGUMENTS)})",
                 outcome(call),
@@ -108,7 +113,40 @@ def table(calls: Sequence[Call]) -> list[str]:
 
 
 def _value(value: Any) -> str:
-    return SECRET if value == SECRET else clean(repr(value))
+    return SECRET if value == SECRET else clean(short(_said(value)))
+
+
+def _said(value: Any, depth: int = 0) -> Any:
+    """A recorded value as code saw it, as far as that can be shown; a table or large bytes by what they are."""
+    if depth > MAX_SHOWN_DEPTH:
+        return ...
+    match value:
+        case {values.TAG: "answer", "v": made}:
+            return _said(made, depth)
+        case {values.TAG: "object", "class": str(name), "v": dict(fields)}:
+            return _Word(
+                f"{name}({', '.join(f'{key}={short(_said(each, depth + 1))}' for key, each in fields.items())})"
+            )
+        case {values.TAG: "large", "what": str(what), "path": path}:
+            return _Word(f"{what} in {values.WORKSPACE / str(path)}")
+        case {values.TAG: str(kind), "buffer": _}:
+            return _Word(f"({kind})")
+        case {values.TAG: _}:
+            try:
+                return values.decode(value)
+            except values.BadValue:
+                return value
+        case dict():
+            return {key: _said(each, depth + 1) for key, each in value.items()}
+        case list():
+            return [_said(each, depth + 1) for each in value]
+    return value
+
+
+class _Word(str):
+    """Text that is shown as it is."""
+
+    __repr__ = str.__str__
 
 
 def _cut(text: str, size: int) -> str:

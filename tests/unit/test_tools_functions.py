@@ -6,12 +6,14 @@ import asyncio
 import functools
 import inspect
 import json
+import os
+import re
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from enum import Enum
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Annotated, Any, Literal, LiteralString, NamedTuple, Never, Optional, TypedDict, Union
 from uuid import UUID
 
@@ -201,6 +203,7 @@ CONVERTED: list[tuple[Any, Any, Any]] = [
     (bytes, b"\0\xff", b"\0\xff"),
     (Path, Path("data/a.csv"), Path("data/a.csv")),
     (list[Path] | None, [Path("data/a.csv")], [Path("data/a.csv")]),
+    (Path | str, "data/a.csv", "data/a.csv"),
     (Colour, "blue", Colour.BLUE),
     (tuple[int, str], [1, "a"], (1, "a")),
     (set[int], [1, 1, 2], {1, 2}),
@@ -480,3 +483,32 @@ def test_a_class_whose_fields_cannot_be_resolved_checks_nothing() -> None:
 
     made = from_function(take)
     assert made.check({"outer": {"inner": 1}}) == {"outer": {"inner": 1}}
+
+
+@dataclass
+class Upload:
+    file: Path
+    others: list[Path]
+
+
+@pytest.mark.parametrize(
+    ("hint", "value", "place"),
+    [
+        (Path, "/etc/passwd", "value"),
+        (PurePath | None, "/etc/passwd", "value"),
+        (os.PathLike, "/etc/passwd", "value"),
+        (FilePath, "/etc/passwd", "value"),
+        (dict[str, Path], {"a": "/etc/passwd"}, "value.a"),
+        (Upload, {"file": "/etc/passwd", "others": []}, "value.file"),
+        (Upload, {"file": Path("a"), "others": [Path("b"), b"/etc/passwd"]}, "value.others[1]"),
+    ],
+)
+def test_a_text_is_no_path_of_the_host(hint: Any, value: Any, place: str) -> None:
+    def take(value: Any) -> None: ...
+
+    take.__annotations__["value"] = hint
+    with pytest.raises(
+        ArgumentError,
+        match=re.escape(f"{place}: a file of the workspace is asked for, which code passes as Path("),
+    ):
+        from_function(take).check({"value": value})

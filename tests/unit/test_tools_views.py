@@ -54,8 +54,20 @@ FAILED: dict[str, Any] = {
         ({"replayed": True}, "shop.order(n=1) -> {'state': 'sent'} | 0.2 s | from the journal"),
         (
             {"arguments": {"word": "x" * 999, "key": "(secret)"}},
-            f"shop.order(word='{'x' * 71}...) -> {{'state': 'sent'}} | 0.2 s",
+            f"shop.order(word='{'x' * 27}...{'x' * 28}', key=(secret)) -> {{'state': 'sent'}} | 0.2 s",
         ),
+        ({"value": {"$": "float", "v": "nan"}}, "shop.order(n=1) -> nan | 0.2 s"),
+        ({"value": [{"$": "decimal", "v": "1.50"}]}, "shop.order(n=1) -> [Decimal('1.50')] | 0.2 s"),
+        (
+            {"value": {"$": "object", "class": "Order", "v": {"id": "A", "when": {"$": "date", "v": "2026-11-30"}}}},
+            "shop.order(n=1) -> Order(id='A', when=datetime.date(2026, 11, 30)) | 0.2 s",
+        ),
+        ({"value": {"$": "answer", "v": {"$": "pandas", "buffer": 0}, "buffers": ["eA=="]}}, "shop.order(n=1) -> (pandas) | 0.2 s"),
+        (
+            {"value": {"$": "large", "kind": "text", "what": "str", "path": ".results/c1.txt"}},
+            "shop.order(n=1) -> str in /workspace/.results/c1.txt | 0.2 s",
+        ),
+        ({"value": {"$": "unheard of"}}, "shop.order(n=1) -> {'$': 'unheard of'} | 0.2 s"),
     ],
 )  # fmt: skip
 def test_a_call_is_one_line(how: dict[str, Any], line: str) -> None:

@@ -232,7 +232,7 @@ async def _coroutine() -> None: ...
         ),
         (
             {"file": io.StringIO()},
-            "file is a StringIO, which can be read once only; pass list(...) of it instead",
+            "file is an open file (StringIO); pass its content, or its path in /workspace instead",
         ),
         (
             {"path": Path("/etc/passwd")},
