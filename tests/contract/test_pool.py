@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -17,7 +20,7 @@ import pytest
 
 from sandbox import Pool, PoolClosed, Sandbox, SandboxError, StartError, pool
 from sandbox.engine import find_engine
-from tests.contract.conftest import fine, next_cell_works, value
+from tests.contract.conftest import Host, fine, next_cell_works, value
 
 PATIENCE = 60.0
 
@@ -42,9 +45,13 @@ def labelled(engine: docker.DockerClient, label: str) -> list[Any]:
 
 def ours(engine: docker.DockerClient) -> set[str]:
     """Containers of this process."""
+    return of(engine, os.getpid())
+
+
+def of(engine: docker.DockerClient, pid: int) -> set[str]:
     found = engine.containers.list(all=True, filters={"label": "codeact=sandbox"}, ignore_removed=True)
-    mine = f"/{os.getpid()}:"
-    return {container.id for container in found if mine in container.labels["codeact.owner"]}
+    owner = f"/{pid}:"
+    return {container.id for container in found if owner in container.labels["codeact.owner"]}
 
 
 def eventually(condition: Callable[[], bool]) -> None:
@@ -278,3 +285,35 @@ def test_closed_while_one_starts(
 def test_a_pool_of_none() -> None:
     with pytest.raises(ValueError, match="at least 1"):
         Pool("minimal", size=0)
+
+
+OWNER = """
+import json, sys, time
+from sandbox import Pool
+warm = Pool("minimal", size=2, **json.loads(sys.argv[1]))
+warm.wait(60)
+taken = warm.take(label="run-of-the-killed")
+print("taken", flush=True)
+time.sleep(60)
+"""
+
+
+def test_of_a_killed_owner_all_go_the_taken_too_and_of_a_living_one_none(
+    settings: Mapping[str, Any], backend: str, host: Host, engine: docker.DockerClient
+) -> None:
+    """Whose a container is does not hang on its label, which says `pool` for all of them."""
+    if backend != "docker":
+        pytest.skip("bubblewrap's sandboxes end with their owner, by the kernel's hand")
+    with Pool("minimal", size=1, **settings) as warm, warm.take(label="run-of-the-living") as box:
+        warm.wait(60)
+        mine = ours(engine)
+        with subprocess.Popen(
+            [sys.executable, "-c", OWNER, json.dumps(dict(settings))], stdout=subprocess.PIPE, text=True
+        ) as process:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "taken\n"
+            assert len(of(engine, process.pid)) >= 2
+            process.kill()
+        eventually(lambda: host.reap() >= 0 and of(engine, process.pid) == set())
+        assert ours(engine) == mine
+        next_cell_works(box)
