@@ -24,7 +24,7 @@ from sandbox.engine import find_engine
 from sandbox.errors import EngineError
 from sandbox.processes import descendants, processes_naming
 from sandbox.roots import build_root
-from tests.contract.host import assert_as_before, held
+from tests.contract.host import assert_as_before, held, keep_no_large_blocks
 
 Make = Callable[..., Sandbox]
 
@@ -90,6 +90,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 @pytest.fixture(scope="module", autouse=True)
 def as_before() -> Iterator[None]:
     """After each module this process holds what it held before."""
+    keep_no_large_blocks()
     spawner.spawn(["true"]).wait()  # its thread stays
     before = held()
     yield
