@@ -1,7 +1,7 @@
 """`-m scripted:oracle`: the reference solution of a task, as a model that acts in the way of each arm.
 
-In code it is one cell. By functions it is the same solution in a thread: each call that it makes becomes a reply, and what
-comes back with the next request is what the call returns.
+In code it is one cell. By functions it is a solution in a thread, the one that needs to see no more than an observation
+shows: each call that it makes becomes a reply, and what comes back with the next request is what the call returns.
 """
 
 from __future__ import annotations
@@ -23,10 +23,6 @@ from codeact.tools.tool import Tool
 from codeact.types import Message, Model, Reply, Request
 
 NAME = "scripted:oracle"
-CUT = "characters left out"
-"""What an observation says that was too long."""
-PIECE = 16
-"""Items that are asked for at once, where a whole result was too long."""
 
 
 @contextlib.contextmanager
@@ -89,7 +85,7 @@ class Caller:
     def _solve(self) -> None:
         try:
             tools = Tools(list(self._tools.values()), self._perform, CallFailed)
-            answer = self._task.oracle(tools) if self._task.oracle else self._task.gold_answer
+            answer = self._task.oracle(tools, narrow=True) if self._task.oracle else self._task.gold_answer
         except _Over:
             return
         except Exception as error:  # noqa: BLE001 - the attempt fails, with this as its answer
@@ -97,32 +93,11 @@ class Caller:
         self._says.put((FINAL, {"value": answer}))
 
     def _perform(self, tool: Tool, arguments: dict[str, Any]) -> Any:
-        said = self._call(tool, arguments)
-        return self._in_pieces(tool, arguments) if CUT in said else _value(said)
-
-    def _call(self, tool: Tool, arguments: dict[str, Any]) -> str:
         self._says.put((function_name(tool), arguments))
         said = self._hears.get()
         if said is None:
             raise _Over
-        return said
-
-    def _in_pieces(self, tool: Tool, arguments: dict[str, Any]) -> list[Any]:
-        """A list that is too long for one observation."""
-        if not {"offset", "limit"} <= {each.name for each in tool.parameters}:
-            raise CallFailed(f"the result of {tool.name} is too long, and it cannot be had in pieces")
-        found: list[Any] = []
-        size = PIECE
-        while size:
-            said = self._call(tool, {**arguments, "offset": len(found), "limit": size})
-            if CUT in said:
-                size //= 2
-                continue
-            piece = _value(said)
-            found += piece
-            if len(piece) < size:
-                return found
-        raise CallFailed(f"one item of {tool.name} is too long")
+        return _value(said)
 
 
 def _result(messages: Sequence[Message], call_id: str) -> str:
