@@ -7,6 +7,7 @@ Exit codes: 0 done, 1 bad input, 2 attempts are left that the infrastructure fai
 from __future__ import annotations
 
 import dataclasses
+import signal
 import sys
 import tomllib
 from pathlib import Path
@@ -181,8 +182,13 @@ def export(folder: Path, form: str, out: Path | None) -> None:
     commands.export(folder, form, out)
 
 
+def _end(number: int, frame: object) -> None:
+    raise KeyboardInterrupt
+
+
 def entry() -> int:
-    """The exit code of the command line."""
+    """The exit code of the command line. A SIGTERM ends it as Ctrl-C does: nothing is left behind."""
+    signal.signal(signal.SIGTERM, _end)
     try:
         return main(standalone_mode=False) or 0
     except click.exceptions.Exit as end:

@@ -42,7 +42,9 @@ def benchmarks(
 
     def run(*arguments: str) -> Ended:
         monkeypatch.setattr(sys, "argv", ["benchmarks", *arguments])
+        before = signal.getsignal(signal.SIGTERM)
         code = entry()
+        signal.signal(signal.SIGTERM, before)
         printed = capsys.readouterr()
         return Ended(code, printed.out, printed.err)
 
@@ -173,13 +175,16 @@ def test_a_killed_run_is_carried_on_and_nothing_is_run_twice(tmp_path: Path, ben
     assert all(each.success for each in found)
 
 
-def test_an_interrupt_keeps_what_is_done_and_leaves_nothing_behind(tmp_path: Path, gateway: Gateway) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_keeps_what_is_done_and_leaves_nothing_behind(
+    tmp_path: Path, gateway: Gateway, number: signal.Signals
+) -> None:
     gateway.add(final(1), final(2), Answer(stall="before"))
     with process(tmp_path, *asked(gateway, 4)) as running:
         until(running, b"[2/")
         while len(gateway.requests) < 3:
             time.sleep(0.01)
-        running.send_signal(signal.SIGINT)
+        running.send_signal(number)
         _, errors = running.communicate(timeout=SECONDS)
     assert running.returncode == 130, errors
     assert b"interrupted with 2 attempts left; the same command carries on" in errors
