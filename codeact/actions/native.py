@@ -74,7 +74,7 @@ def call(call_id: str, name: str, given: Any, known: Definitions) -> Call:
 
 def known_name(name: str, known: Definitions) -> str:
     """The name of the function that is meant, without what some models put around it; else the name as it may be sent."""
-    name = re.sub(r"<[|｜].*\Z", "", name, flags=re.DOTALL).strip()
+    name = re.sub(r"(?:<[|｜].*|:\d+\s*)\Z", "", name, flags=re.DOTALL).strip()
     tries = [name, name.replace(".", "__"), re.split(r"[.:/]", name)[-1]]
     for each in tries:
         if each in known:
@@ -93,7 +93,7 @@ def _code_call(call_id: str, name: str, given: Any) -> Call:
     try:
         read = arguments.read(given)
     except arguments.Unreadable as error:
-        code = given if isinstance(given, str) and given.lstrip()[:1] not in ("{", "[") else None
+        code = _bare_code(given)
         if code is None:
             return Call(
                 call_id, name, problem=f'{name}(): the arguments {error}. Write {{"code": "print(1 + 1)"}}'
@@ -107,6 +107,17 @@ def _code_call(call_id: str, name: str, given: Any) -> Call:
     if not source.strip():
         return Call(call_id, name, problem=f'{name}(): code is missing. Write {{"code": "print(1 + 1)"}}')
     return Call(call_id, name, {"code": source})
+
+
+def _bare_code(given: Any) -> str | None:
+    """Code that stands where arguments should, perhaps as a JSON string; None for JSON that is broken."""
+    if not isinstance(given, str) or re.match(r'[\s"\\]*[{\[]', given):
+        return None
+    try:
+        decoded = json.loads(given)
+    except (ValueError, RecursionError):
+        return given
+    return decoded if isinstance(decoded, str) else given
 
 
 def _named(given: dict[str, Any], definition: Mapping[str, Any]) -> dict[str, Any]:
