@@ -35,7 +35,7 @@ STOPPED = ("died", "timeout", "interrupted", "refused")
 def notebook(story: Story, folder: Path, beside: Path) -> Node:
     """The notebook of a run. `folder` is where the run's pictures lie, `beside` the folder that the notebook will be in:
     paths of data are relative to it."""
-    cells = [new_markdown_cell(_head(story)), new_code_cell(_setup(story, beside))]
+    cells = [new_markdown_cell(_head(story)), new_code_cell(_setup(story, folder, beside))]
     cells[1].metadata["tags"] = ["setup"]
     count = 0
     for turn in story.turns:
@@ -58,25 +58,34 @@ def _head(story: Story) -> str:
     return f"# {_line(story.task)}\n\nModel {_code(story.model)}, run {_code(story.run)}."
 
 
-def _setup(story: Story, beside: Path) -> str:
-    data = {name: _relative(path, beside) for name, path in (story.settings.get("data") or {}).items()}
+def _setup(story: Story, folder: Path, beside: Path) -> str:
+    data = {name: _relative(path, beside) for name, path in story.data.items()}
+    given = {
+        Path(file).stem: _relative(str(folder.absolute() / file), beside.absolute()) for file in story.given
+    }
     calls = [
         {"tool": call.tool, "arguments": call.arguments, "ok": call.ok, "value": call.value, "error": call.error}
         for turn in story.turns
         for call in (*turn.calls, *(call for cell in turn.cells for call in cell.calls))
         if call.ok is not None and call.file is None
     ]  # fmt: skip
-    text = resources.files("codeact.views").joinpath("assets", "stand_in.py").read_text(encoding="utf-8")
     imported = IMPORTED.get(str(story.settings.get("image")), {})
     lines = [
-        text.rstrip(),
+        _asset("stand_in.py"),
         "",
+        *([_asset("stand_in_values.py"), ""] if calls or given else []),
         f"data_files({_literal(data)})",
-        *([f"stand_in_tools({_literal(calls)})"] if calls else []),
+        *([f"_given = given_from({_literal(given)}, Record)"] if given else []),
+        *([f"stand_in_tools({_literal(calls)}, value_of)"] if calls else []),
         *(f"import {name} as {short}" for short, name in imported.items()),
         *map(_outside, story.settings.get("loaded") or ()),
     ]
     return "\n".join(lines)
+
+
+def _asset(name: str) -> str:
+    text = resources.files("codeact.views").joinpath("assets", name).read_text(encoding="utf-8")
+    return text.rstrip()
 
 
 def _relative(path: str, beside: Path) -> str:

@@ -68,6 +68,9 @@ class Story:
     started: float = 0.0
     settings: dict[str, Any] = field(default_factory=dict)
     first: str = ""
+    data: dict[str, str] = field(default_factory=dict)
+    given: list[str] = field(default_factory=list)
+    """Files in the run's folder with values that became variables."""
     turns: list[Turn] = field(default_factory=list)
     status: str = "unfinished"
     answer: Any = None
@@ -99,6 +102,13 @@ class Teller:
             case events.RunStarted():
                 story.run, story.started, story.task = event.run, event.time, event.task
                 story.model, story.settings, story.first = event.model, event.settings, event.first
+                story.data, story.given = (
+                    dict(event.settings.get("data") or {}),
+                    _files(event.settings.get("given")),
+                )
+            case events.DataGiven():
+                story.data |= event.data
+                story.given += _files(event.given)
             case events.RunResumed():
                 story.status, story.error = "unfinished", None
                 story.run, story.model = event.run, event.model
@@ -156,6 +166,10 @@ class Teller:
         if story.status == "unfinished":
             story.usage = sum((turn.usage for turn in story.turns), Usage())
             story.seconds = sum(turn.model_seconds + turn.code_seconds for turn in story.turns)
+
+
+def _files(given: Any) -> list[str]:
+    return [str(file) for file in given.values()] if isinstance(given, dict) else []
 
 
 def _end_call(call: ToolCall | None, event: events.ToolReturned) -> None:

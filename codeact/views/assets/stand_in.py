@@ -41,13 +41,8 @@ class Record(dict):
     __getattr__ = dict.__getitem__
 
 
-def stand_in_tools(calls):
-    """The modules `tools` and `tools.*`, whose functions give what they gave when the run was recorded."""
-
-    def record(value):
-        if isinstance(value, dict):
-            return Record({key: record(part) for key, part in value.items()})
-        return [record(part) for part in value] if isinstance(value, list) else value
+def stand_in_tools(calls, value_of):
+    """The modules `tools` and `tools.*`, whose functions give what they gave when the run was recorded, read by `value_of`."""
 
     def module(name):
         if name not in sys.modules:
@@ -70,7 +65,7 @@ def stand_in_tools(calls):
                 left.remove(call)
             if not call["ok"]:
                 raise RuntimeError(call["error"])
-            return record(call["value"])
+            return value_of(call["value"], record=Record)
 
         tool.map = lambda items, **options: [tool(item) for item in items]
         return tool
