@@ -75,6 +75,7 @@ class Run:
             emit=self._tool_event,
             recorded=self._recorded,
             first_call=1 + (standing.calls if standing else 0),
+            made=standing.made if standing else None,
             context=user,
             encode=crossing.Encoder(self._store),
             left=self._meter.left,

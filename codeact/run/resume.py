@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +29,8 @@ class Standing:
     ended: events.RunEnded | None
     calls: int
     """How many calls of tools there were."""
+    made: Mapping[str, int]
+    """How often each tool was called and was not refused."""
     last: int
     """The number of the last event."""
     size: int
@@ -102,8 +105,13 @@ def standing(run: Path) -> Standing:
                 ended = None
     usage = sum((event.usage for event in whole if isinstance(event, events.Replied)), Usage())
     calls = sum(isinstance(event, events.ToolCalled) for event in whole)
+    made = Counter(
+        event.tool
+        for event in whole
+        if isinstance(event, events.ToolReturned) and event.attempts and not event.replayed
+    )
     last = max(event.seq for event in whole)
-    return Standing(folder, log, log[0], turn, pending, answer, guess, usage, ended, calls, last, size)
+    return Standing(folder, log, log[0], turn, pending, answer, guess, usage, ended, calls, made, last, size)
 
 
 def given_files(folder: Path, first: Mapping[str, str], log: Iterable[events.Event]) -> dict[str, Path]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 
 from codeact.tools.asking import Asking
 from codeact.tools.call import Call
@@ -14,9 +15,10 @@ class Gate:
     """Lets the calls of one run through. A call that is refused, or cancelled before it is made, takes nothing from the
     calls that may be made."""
 
-    def __init__(self, guards: Guards, asking: Asking, workers: Workers) -> None:
+    def __init__(self, guards: Guards, asking: Asking, workers: Workers, made: Mapping[str, int]) -> None:
+        """`made` says how often tools were called in earlier lives of the run."""
         self._guards, self._asking, self._workers = guards, asking, workers
-        self._budget = Budget()
+        self._budget = Budget(made)
 
     def admit(self, call: Call) -> None:
         """Returns when the call may be made. Raises CallRefused, CallCancelled."""

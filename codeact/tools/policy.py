@@ -117,10 +117,10 @@ class Guards:
 
 
 class Budget:
-    """Calls of each tool in one run."""
+    """Calls of each tool in one run. `made` are those of its earlier lives."""
 
-    def __init__(self) -> None:
-        self._made: dict[str, int] = {}
+    def __init__(self, made: Mapping[str, int] | None = None) -> None:
+        self._made = dict(made or {})
         self._lock = threading.Lock()
 
     def spend(self, name: str, policy: Policy) -> None:

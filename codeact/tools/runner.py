@@ -63,8 +63,8 @@ class Setup:
 
 class ToolRunner:
     """Answers calls, from any number of threads at once. `emit` records an event before it returns; `left` gives the
-    seconds that the run still has; `encode` makes of a result, and a name for it that no other has, what crosses; it
-    raises ToolError for what cannot."""
+    seconds that the run still has; `made` says how often tools were called in its earlier lives. `encode` makes of a
+    result, and a name for it that no other has, what crosses; it raises ToolError for what cannot."""
 
     def __init__(
         self,
@@ -77,6 +77,7 @@ class ToolRunner:
         encode: Callable[[Any, str], Any] = lambda value, name: value,
         left: Callable[[], float | None] = lambda: None,
         first_call: int = 1,
+        made: Mapping[str, int] | None = None,
     ) -> None:
         self._setup = setup
         self._tools = {tool.path: tool for tool in setup.tools}
@@ -85,7 +86,7 @@ class ToolRunner:
         self._numbers = itertools.count(first_call)
         self._workers = Workers()
         self._asking = Asking(setup.approval, setup.permit, run, context, emit, self._perform)
-        self._gate = Gate(setup.guards, self._asking, self._workers)
+        self._gate = Gate(setup.guards, self._asking, self._workers, made or {})
         self._lock = threading.Lock()
         self._quiet = threading.Condition(self._lock)
         self._answering = 0

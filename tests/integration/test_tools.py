@@ -192,3 +192,26 @@ def test_secrets_are_nowhere_in_the_runs_folder(tmp_path: Path) -> None:
     files = [path for path in (tmp_path / "runs").rglob("*") if path.is_file()]
     assert len(files) >= 1
     assert [path for path in files if secret.encode() in path.read_bytes()] == []
+
+
+def test_a_resumed_run_has_the_calls_that_it_has_left(tmp_path: Path) -> None:
+    @tool(effects="read", calls=2)
+    def look(n: int) -> int:
+        if n < 0:
+            raise ValueError("negative")
+        return n
+
+    again = (
+        "import tools\nfound = []\nfor n in (1, 2):\n"
+        "    try: found.append(tools.look(n))\n    except tools.CallRefused as error: found.append(str(error))\n"
+        "final_answer(found)"
+    )
+    first = "import tools\ntry: tools.look('x')\nexcept TypeError: pass\ntry: tools.look(-1)\nexcept ValueError: final_answer(0)"
+    model = ScriptedModel([block(first), block(again)])
+    agent = Agent(model, image="minimal", runs=tmp_path / "runs", tools=[look])
+    run = agent.run("Look once.")
+    assert run.answer == 0
+    assert agent.resume(run.run, "Look twice.").answer == [
+        1,
+        "look may be called 2 times in one run, and has been",
+    ]
