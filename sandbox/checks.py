@@ -129,6 +129,9 @@ def _limits(image: str, runtime: str | None, chosen: Chosen) -> Iterator[Check]:
                     continue
                 ok, seen = probe.judge(box.run(probe.code, timeout=probe.timeout))
                 yield Check("sandbox", probe.name, ok, seen, probe.mend, probe.promised, probe.tried)
+            for name in sorted(box.unenforced.keys() - {probe.needs for probe in PROBES}):
+                reason = box.unenforced[name]
+                yield Check("sandbox", name, True, reason, "", name, "nothing", enforced=False)
             began = time.monotonic()
     except SandboxError as error:
         mend = "run `codeact image verify`; if that holds, look into the engine's log"

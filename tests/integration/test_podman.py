@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 
 from sandbox import Sandbox, StartError
+from sandbox.backends.podman import FILES
+from sandbox.checks import check_sandbox
 from sandbox.engine import Engine, find_engine
 from sandbox.probe import ping
 from tests.command import ROOT
@@ -113,6 +115,14 @@ def test_what_it_does_not_enforce_is_declared() -> None:
         full = box.run("for name in 'ab': open(name, 'wb').write(bytes(300_000_000))")
         assert "No space left" in str(full.error)
         next_cell_works(box)
+
+
+@pytest.mark.usefixtures("podman")
+def test_the_doctor_tries_what_is_promised_and_prints_what_is_not() -> None:
+    checks = list(check_sandbox("minimal", None, "docker"))
+    assert [check for check in checks if not check.ok] == []
+    assert [check.detail for check in checks if not check.enforced] == [FILES]
+    assert len([check for check in checks if check.tried not in ("", "nothing")]) > 10
 
 
 @pytest.mark.usefixtures("podman")
