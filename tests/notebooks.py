@@ -12,6 +12,7 @@ from typing import Any
 import nbclient
 import nbformat
 
+from codeact.home import models_dir
 from tests.command import ROOT
 
 FOLDER = ROOT / "examples" / "notebooks"
@@ -20,7 +21,8 @@ SECONDS = 900
 
 
 def executed(path: Path, folder: Path, model: str | None = None, allow_errors: bool = False) -> Any:
-    """A notebook, executed in a copy of its folder, which lies below `folder`. Raises CellExecutionError."""
+    """A notebook, executed in a copy of its folder, which lies below `folder`. `model` is another than the recorded one; weights
+    are the user's own. Raises CellExecutionError."""
     here = folder / "notebooks"
     shutil.copytree(FOLDER, here, dirs_exist_ok=True)
     book = nbformat.read(path, as_version=4)
@@ -30,6 +32,8 @@ def executed(path: Path, folder: Path, model: str | None = None, allow_errors: b
     environment = {**os.environ, "CODEACT_HOME": str(folder / "home")}
     if model is not None:
         environment["CODEACT_MODEL"] = model
+        (folder / "home").mkdir()
+        (folder / "home" / "models").symlink_to(models_dir(), target_is_directory=True)
     place = {"metadata": {"path": str(here)}}
     client = nbclient.NotebookClient(book, timeout=SECONDS, resources=place, allow_errors=allow_errors)
     client.execute(env=environment)

@@ -39,10 +39,11 @@ MAGIC = {b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg"}
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How much a page holds: characters of one text, rows of one table, bytes of one picture."""
+    """How much a page holds: characters of one text, rows of one table, outputs of one cell, bytes of one picture."""
 
     text: int = 200_000
     rows: int = 500
+    outputs: int = 2_000
     picture: int = 8 * 1024 * 1024
 
 
@@ -99,7 +100,7 @@ def turn(turn: Turn, pictures: Pictures, bounds: Bounds) -> Shown:
         "facts": f"{turn.model_seconds:.1f} s model · {turn.code_seconds:.1f} s code · {tokens(turn.usage)}",
         "thoughts": prose(turn.thoughts),
         "cells": [_cell(cell, pictures, bounds) for cell in turn.cells],
-        "calls": [_call(call) for call in turn.calls],
+        "calls": _calls(turn.calls, bounds),
         "remarks": turn.remarks,
     }
 
@@ -114,9 +115,14 @@ def _cell(cell: Cell, pictures: Pictures, bounds: Bounds) -> Shown:
         "lines": len(cell.source.strip().splitlines()),
         "seconds": cell.result.seconds if cell.result else None,
         "status": cell.result.status if cell.result else None,
-        "outputs": list(_outputs(cell, pictures, bounds)),
-        "calls": [_call(call) for call in cell.calls],
+        "outputs": _first(list(_outputs(cell, pictures, bounds)), bounds.outputs),
+        "calls": _calls(cell.calls, bounds),
     }
+
+
+def _first(shown: list[Shown], most: int) -> list[Shown]:
+    left = len(shown) - most
+    return [*shown[:most], remark(f"{left} more outputs are not shown here.")] if left > 0 else shown
 
 
 def _outputs(cell: Cell, pictures: Pictures, bounds: Bounds) -> Iterator[Shown]:
@@ -206,6 +212,12 @@ def _decoded(text: str) -> bytes:
         return base64.b64decode(text)
     except (ValueError, binascii.Error):
         return b""
+
+
+def _calls(calls: Sequence[ToolCall], bounds: Bounds) -> Shown | None:
+    if not calls:
+        return None
+    return {"count": len(calls), "rows": [_call(call) for call in calls[: bounds.rows]]}
 
 
 def _call(call: ToolCall) -> dict[str, str]:

@@ -122,6 +122,35 @@ def test_a_flood_of_output_leaves_a_page_small() -> None:
     assert len(page.render(teller.story, state)) - empty < 400_000
 
 
+def test_many_large_turns_leave_a_page_that_a_server_lets_through() -> None:
+    outputs = [Rich("display", {"text/plain": f"{number} " + "x" * 10_000}) for number in range(60)]
+    log = run()
+    teller = stories.Teller()
+    teller.add(log[0])
+    for number in range(1, 21):
+        teller.add(events.TurnStarted(turn=number))
+        teller.add(log[3])
+        teller.add(events.Observed(turn=number, text="", cell=cell(*outputs)))
+    html = Page().render(teller.story, State("working", "Running code", 0.0))
+    found = soup(html)
+    assert len(html) < 2_100_000
+    assert "14 turns before these are left out" in found.get_text()
+    assert len(found.select("section.turn")) == 6
+    assert found.get_text().count("20 more outputs are not shown here.") == 6
+
+
+def test_a_flood_of_calls_is_counted_and_bounded() -> None:
+    log = run()
+    calls = [
+        events.ToolCalled(call=f"x{number}", cell=1, tool="t", arguments={}, digest="", key="")
+        for number in range(2_000)
+    ]
+    found = soup(Page().render(stories.tell([*log[:5], *calls, *log[5:]]), State("answered", "Answered")))
+    assert "2001 tool calls" in found.get_text()
+    assert "1961 more calls are not shown." in found.get_text()
+    assert len(found.find_all("tr")) == 1 + 40
+
+
 def test_figures_beyond_the_room_of_a_page_are_named() -> None:
     large = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(500_000)).decode()
     log = run(*[Rich("display", {"image/png": large})] * 3)

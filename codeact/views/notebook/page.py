@@ -22,9 +22,11 @@ from codeact.views.markup import Bounds, Shown
 from codeact.views.story import Cell, Story, Turn
 from codeact.views.tables import Table, read_table
 
-BOUNDS = Bounds(text=8_000, rows=40, picture=700_000)
+BOUNDS = Bounds(text=8_000, rows=40, outputs=40, picture=700_000)
 MAX_PICTURES = 1_200_000
 """Characters of all pictures of a page. A server of notebooks drops what goes beyond a megabyte a second, for three seconds."""
+MAX_TURNS = 2_000_000
+"""Characters of all turns, figures included; the latest are shown."""
 MAX_ANSWER_ROWS = 200
 Kind = Literal["working", "waiting", "answered", "failed"]
 
@@ -181,7 +183,7 @@ def _render(
     fold: bool = False,
 ) -> str:
     page = {
-        "turns": turns,
+        "turns": _latest(turns),
         "question": question,
         "over": over,
         "status": story.status,
@@ -193,6 +195,17 @@ def _render(
     }
     style = Markup(_style())  # noqa: S704 - our own
     return str(_template("notebook.html").render(page=page, fold=fold, style=style))
+
+
+def _latest(turns: list[Markup]) -> list[Markup]:
+    """The turns that there is room for, after how many there is none for."""
+    room, first = MAX_TURNS, len(turns)
+    while first and (room := room - len(turns[first - 1])) >= 0:
+        first -= 1
+    if not first:
+        return turns
+    said = f"{first} turn{'s' * (first != 1)} before these {'are' if first != 1 else 'is'} left out; result.to_html(PATH) writes all."
+    return [Markup('<div class="remark">{}</div>').format(said), *turns[first:]]
 
 
 def _artifacts(artifacts: tuple[Artifact, ...]) -> list[dict[str, Any]]:
