@@ -170,7 +170,7 @@ class Foreign:
                 raise
             finally:
                 if process.alive:
-                    self._state = self._digest(process)
+                    self._state = process.ask(do="state")
                 self.log.append(
                     Called(name, arguments, self._state != before, error, time.monotonic() - began)
                 )
@@ -179,11 +179,8 @@ class Foreign:
         if self._process is None:
             self._process = Process(self._kind, self._path)
             self._process.ask(do="start", task=self._task)
-            self._state = self._digest(self._process)
+            self._state = self._process.ask(do="state")
         return self._process
-
-    def _digest(self, process: Process) -> str:
-        return digest(process.ask(do="state"))
 
     def state(self) -> Any:
         with self._lock:
@@ -214,6 +211,6 @@ def fits(definitions: Sequence[Mapping[str, Any]], calls: Sequence[Sequence[Any]
     return True
 
 
-def outcome(state: Any, missing: int = 0) -> Any:
-    """What counts of a state, and how many of the results that were wanted did not come."""
+def outcome(state: str, missing: int = 0) -> Any:
+    """What counts: the digest of a state, and how many of the results that were wanted did not come."""
     return {"state": state, "missing": missing}

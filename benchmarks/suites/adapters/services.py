@@ -111,7 +111,7 @@ def _m3(suite: str, path: Path, told: dict[str, Any]) -> Task:
         question=f"{told['instruction'].strip()}\n\nAnswer with nothing but what is asked for.",
         schema={} if original else _schema(told["expected"]),
         gold_answer=told["expected"],
-        gold_state=digest(process.outcome(None)),
+        gold_state=digest(process.outcome(told["state"])),
         template=f"{suite}-{told['id'].partition('/')[0]}",
         tolerance=0.0 if original else TOLERANCE,
         world=functools.partial(_world, "m3tooleval", path, told),

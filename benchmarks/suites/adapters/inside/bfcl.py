@@ -9,7 +9,7 @@ import inspect
 from pathlib import Path
 from typing import Any
 
-from .plain import NotACopy, as_json, imported, json_schema, jsonl
+from .plain import NotACopy, as_json, digest, imported, json_schema, jsonl
 
 
 class Bfcl:
@@ -53,7 +53,7 @@ class Bfcl:
                     "tools": self.tools(asked),
                     "wanted": wanted,
                     "solution": as_json(self.made),
-                    "state": as_json(self.state()),
+                    "state": digest(self.state()),
                 }
             )
         return made

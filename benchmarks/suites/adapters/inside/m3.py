@@ -12,7 +12,7 @@ import types
 from pathlib import Path
 from typing import Any
 
-from .plain import NotACopy, as_json, imported
+from .plain import NotACopy, as_json, digest, imported
 
 KINDS = {
     "str": "string",
@@ -45,6 +45,7 @@ class M3:
                 "id": key,
                 "instruction": task.instruction,
                 "expected": as_json(task.expected_output),
+                "state": digest(None),
                 "tools": [definition(tool) for tool in self._fresh(key).tools.values()],
             }
             for key, task in self.asked.items()

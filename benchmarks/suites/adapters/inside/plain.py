@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import json
 import math
@@ -34,6 +35,11 @@ def as_json(value: Any, inside: tuple[int, ...] = ()) -> Any:
     if hasattr(value, "__dict__"):
         return {key: as_json(each, inside) for key, each in vars(value).items() if not key.startswith("_")}
     return str(value)
+
+
+def digest(value: Any) -> str:
+    """Of a state, which may be megabytes."""
+    return hashlib.sha256(json.dumps(as_json(value), sort_keys=True).encode()).hexdigest()
 
 
 def imported(name: str, root: Path, package: str = "") -> Any:

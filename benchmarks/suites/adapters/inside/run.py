@@ -1,7 +1,7 @@
 """Reads requests and writes replies, one JSON object a line.
 
 Requests are {"do": "tasks"}, {"do": "start", "task": ID}, {"do": "call", "tool": NAME, "arguments": {...}}, {"do": "state"}
-and {"do": "score", "answer": ...}; replies {"value": ...} or {"error": {"type": ..., "message": ...}}.
+(its digest) and {"do": "score", "answer": ...}; replies {"value": ...} or {"error": {"type": ..., "message": ...}}.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from .bfcl import Bfcl
 from .m3 import M3
-from .plain import as_json
+from .plain import as_json, digest
 from .tau2 import Tau2
 
 
@@ -54,7 +54,7 @@ def answer(suite: Suite, request: dict[str, Any]) -> Any:
         case "call":
             return as_json(suite.call(request["tool"], request["arguments"]))
         case "state":
-            return as_json(suite.state())
+            return digest(suite.state())
         case "score":
             return suite.score(request["answer"])
     raise ValueError(f"there is no request {request['do']!r}")

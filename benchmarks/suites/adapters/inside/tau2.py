@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from .plain import NotACopy, imported
+from .plain import NotACopy, digest, imported
 
 
 class Tau2:
@@ -43,7 +43,7 @@ class Tau2:
                     "request": self.request(asked["user_scenario"]["instructions"]),
                     "tools": self.tools(),
                     "solution": [(action["name"], action["arguments"]) for action in wanted],
-                    "state": self.state(),
+                    "state": digest(self.state()),
                 }
             )
         return made
