@@ -15,7 +15,7 @@ from typing import Any
 
 import click
 
-from benchmarks import commands
+from benchmarks import afterwards, commands
 from benchmarks.arms import ARMS, PEERS
 from benchmarks.commands import USAGE, Asked
 from codeact.errors import CodeActError
@@ -151,14 +151,14 @@ def resume(folder: Path, **given: Any) -> int:
 @click.argument("folder", type=click.Path(path_type=Path))
 def score(folder: Path) -> None:
     """Judge the attempts of a run again, from their traces, with the suite as it is now. Asks no model."""
-    commands.score(folder)
+    afterwards.score(folder)
 
 
 @main.command()
 @click.argument("folder", type=click.Path(path_type=Path))
 def report(folder: Path) -> None:
     """What came of a run: Markdown here; pages, plots and tables in the run's folder `report`."""
-    commands.report(folder)
+    afterwards.report(folder)
 
 
 @main.command()
@@ -166,7 +166,7 @@ def report(folder: Path) -> None:
 @click.argument("after", type=click.Path(path_type=Path))
 def compare(before: Path, after: Path) -> None:
     """Two runs of the same suite, arm by arm, over the tasks that both have."""
-    commands.compare(before, after)
+    afterwards.compare(before, after)
 
 
 @main.command()
@@ -179,7 +179,7 @@ def compare(before: Path, after: Path) -> None:
 @click.option("-o", "--out", type=click.Path(dir_okay=False, path_type=Path))
 def export(folder: Path, form: str, out: Path | None) -> None:
     """The attempts of a run as a table."""
-    commands.export(folder, form, out)
+    afterwards.export(folder, form, out)
 
 
 def _end(number: int, frame: object) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -243,7 +244,7 @@ def redundant(log: Iterable[Called]) -> int:
         if call.changed:
             seen.clear()
             continue
-        made = canonical([call.tool, call.arguments])
+        made = json.dumps([call.tool, call.arguments], sort_keys=True, default=repr)  # whatever a model wrote
         count += made in seen
         seen.add(made)
     return count

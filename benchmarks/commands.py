@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import dataclasses
-import io
 import json
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -16,7 +13,7 @@ from typing import Any
 
 import click
 
-from benchmarks import runner
+from benchmarks import afterwards, runner
 from benchmarks.arms import ARMS, PEERS
 from benchmarks.attempts import Attempt
 from benchmarks.models import Price, Sampling, read_prices
@@ -24,8 +21,7 @@ from benchmarks.oracle import NAME as ORACLE
 from benchmarks.oracle import oracle
 from benchmarks.plan import Job, Limits, Plan, estimates
 from benchmarks.runner import Performer, Performing, Progress
-from benchmarks.scoring import rescored
-from benchmarks.store import Store, write
+from benchmarks.store import Store
 from benchmarks.suites import FOREIGN, OWN, Split, suite
 from benchmarks.suites.base import Task
 from codeact.errors import UsageError
@@ -190,7 +186,7 @@ def run(asked: Asked) -> int:
         else:
             outcome = _perform(asked, plan, model, price, left, store, spent, peers)
             store.update(last=_last(outcome, asked.jobs))
-    report(asked.out)
+    afterwards.report(asked.out)
     return DONE if outcome is None else _code(outcome)
 
 
@@ -332,94 +328,3 @@ def _say_estimates(plan: Plan, price: Price | None) -> None:
 
 def _say(line: str) -> None:
     click.echo(line, err=True)
-
-
-# -- afterwards -------------------------------------------------------------------------------------------------------
-
-
-def score(folder: Path) -> None:
-    store = Store(folder)
-    about = store.about()
-    frozen, plan = about["frozen"], about["plan"]
-    path = Path(plan["path"]) if plan.get("path") else None
-    tasks = {task.id: task for task in suite(frozen["suite"], frozen["split"], None, path)}
-    changed = 0
-    with store.held():
-        attempts = [made for made in store.attempts() if made.scored]
-        for made in attempts:
-            if made.task not in tasks:
-                raise UsageError(f"{folder}: the suite {frozen['suite']} has no task {made.task} any more")
-            judged = rescored(tasks[made.task], made, store.read_trace(made.key))
-            if judged != made:
-                store.append(judged)
-                changed += 1
-                _say(
-                    f"{made.task} {made.arm} {made.repeat}  {made.success} → {judged.success}  {judged.reason}"
-                )
-    click.echo(f"{len(attempts)} attempts judged again, {changed} verdicts changed")
-
-
-def report(folder: Path) -> None:
-    from benchmarks.report import write_report
-
-    click.echo(write_report(Store(folder)))
-
-
-def compare(before: Path, after: Path) -> None:
-    from benchmarks.comparing import compared
-
-    click.echo(compared(Store(before), Store(after)))
-
-
-def export(folder: Path, form: str, out: Path | None) -> None:
-    store = Store(folder)
-    store.about()
-    rows = [_flat(made) for made in store.attempts()]
-    columns = [each.name for each in dataclasses.fields(Attempt)]
-    if form == "csv":
-        text = io.StringIO()
-        table = csv.DictWriter(text, columns, lineterminator="\n")
-        table.writeheader()
-        table.writerows(rows)
-        if out is None:
-            sys.stdout.write(text.getvalue())
-        else:
-            write(out, text.getvalue())
-        return
-    target = out or folder / f"attempts.{form}"
-    (_parquet if form == "parquet" else _sqlite)(rows, columns, target)
-    click.echo(str(target))
-
-
-def _flat(made: Attempt) -> dict[str, Any]:
-    """An attempt as plain cells."""
-    return {
-        name: json.dumps(value, ensure_ascii=False, default=str)
-        if isinstance(value, Mapping | list | tuple) or name == "answer"
-        else value
-        for name, value in dataclasses.asdict(made).items()
-    }
-
-
-def _parquet(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], target: Path) -> None:
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    table = pa.table({name: [row[name] for row in rows] for name in columns})
-    sink = pa.BufferOutputStream()
-    parquet.write_table(table, sink)
-    write(target, sink.getvalue().to_pybytes())
-
-
-def _sqlite(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], target: Path) -> None:
-    import sqlite3
-
-    with sqlite3.connect(":memory:") as made:
-        made.execute(f"create table attempts ({', '.join(columns)})")
-        places = ", ".join("?" * len(columns))
-        made.executemany(
-            f"insert into attempts values ({places})", [[row[name] for name in columns] for row in rows]
-        )
-        made.commit()
-        write(target, made.serialize())
-    made.close()

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.attempts import Attempt, from_json
+from codeact import journal
 from codeact.errors import UsageError
 
 RUN, ATTEMPTS, TRACES, REPORT, LOCK = "run.json", "attempts.jsonl", "traces", "report", ".lock"
@@ -130,7 +131,8 @@ class Store:
             os.fsync(file.fileno())
 
     def _line(self, value: Any) -> str:
-        return redacted(json.dumps(value, ensure_ascii=False, default=str), self._secrets)
+        """As JSON that every reader takes: what it has no number for becomes null."""
+        return redacted(json.dumps(journal.plain(value), ensure_ascii=False, allow_nan=False), self._secrets)
 
     def trace(self, key: str) -> Path:
         return self.folder / TRACES / f"{key}.jsonl.gz"

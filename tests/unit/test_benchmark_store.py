@@ -83,6 +83,29 @@ def test_secrets_reach_neither_lines_nor_traces(tmp_path: Path, monkeypatch: pyt
     assert '"error": "abc"' in written
 
 
+@pytest.mark.parametrize(
+    ("answer", "kept"),
+    [
+        (float("nan"), None),
+        ({"a": [float("inf"), 1.5]}, {"a": [None, 1.5]}),
+        ("lone \ud800 half", "lone ? half"),
+        ({1: "x"}, {"1": "x"}),
+    ],
+)
+def test_whatever_was_answered_is_written_as_json_that_all_can_read(
+    tmp_path: Path, answer: object, kept: object
+) -> None:
+    store = Store(tmp_path)
+    store.append(dataclasses.replace(made(), answer=answer), [{"answer": answer}])
+
+    def refuse(name: str) -> None:
+        raise AssertionError(name)
+
+    line = json.loads((tmp_path / "attempts.jsonl").read_bytes(), parse_constant=refuse)
+    assert line["answer"] == kept
+    assert store.read_trace("t1-code-1") == [{"answer": kept}]
+
+
 def test_which_variables_are_secret() -> None:
     environment = {
         "A_KEY": "longer-one-1",
