@@ -58,7 +58,8 @@ class ScriptedModel:
         reply = self._next(request)
         for piece in _PIECE.findall(reply.text):
             yield Delta(piece)
-        usage = reply.usage if reply.usage.calls else wire.estimate(request, reply.text)
+        written = reply.text + (json.dumps(reply.tool_calls, default=str) if reply.tool_calls else "")
+        usage = reply.usage if reply.usage.calls else wire.estimate(request, written)
         yield Reply(reply.text, reply.finish, usage, reply.model or self.name, reply.tool_calls)
 
     def _next(self, request: Request) -> Reply:

@@ -168,3 +168,10 @@ def test_a_script_may_have_a_byte_order_mark_and_windows_line_ends(tmp_path: Pat
     path = tmp_path / "script.jsonl"
     path.write_bytes('\ufeff{"content": "a"}\r\n\r\n{"content": "b"}\r\n'.encode())
     assert [reply.text for reply in ScriptedModel.from_file(path)._replies] == ["a", "b"]
+
+
+def test_calls_count_in_what_is_estimated() -> None:
+    called = Reply("", "tool_calls", usage=Usage(calls=0), tool_calls=({"name": "f", "arguments": {}},))
+    *_, reply = ScriptedModel([called])(Request([Message("user", "x")]))
+    assert isinstance(reply, Reply)
+    assert (reply.usage.completion_tokens > 5, reply.usage.estimated) == (True, True)
