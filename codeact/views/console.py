@@ -192,7 +192,11 @@ class View:
                 if event.names:
                     self.say(f"missing variables: {', '.join(event.names)}")
             case events.RunResumed():
-                self.say("the run is carried on")
+                self.say(f"the run is carried on{': ' + event.task if event.task else ''}")
+            case events.DataGiven():
+                self.say(f"data was given: {', '.join([*event.data, *event.given])}")
+            case events.Undone():
+                self.say("the last task was undone")
             case events.AnswerGiven(accepted=False):
                 self.say(f"answer refused: {event.problem}")
             case events.RunEnded():
