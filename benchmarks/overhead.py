@@ -87,9 +87,7 @@ def main(jobs: int, seconds: float, arms: str, tasks: int) -> None:
     print(
         f"all: {sum(each.overhead_s for each in made) / wall:.1%} within attempts; {busy / elapsed:.0%} of a processor"
     )
-    print(
-        f"between attempts and at the end, when some workers have nothing to do: {1 - wall / (elapsed * jobs):.1%}"
-    )
+    print(f"between attempts: {performing.between / wall:.1%}")
 
 
 if __name__ == "__main__":
