@@ -13,6 +13,8 @@ from tests.command import Ended, codeact
 from tests.terminal import Terminal
 
 pytestmark = pytest.mark.docker
+LINE = "\x1b[?2004h"
+"""What a terminal is sent when a line can be typed."""
 UP, PASTE, PASTED = "\x1b[A", "\x1b[200~", "\x1b[201~"
 
 
@@ -122,9 +124,12 @@ def test_ctrl_c_ends_the_question_and_keeps_the_state(tmp_path: Path) -> None:
         terminal.wait_for("Ctrl-D ends the chat")
         terminal.type("Go on for ever.\r")
         terminal.wait_for("on\r\n")
+        lines = terminal.shown.count(LINE)
         terminal.type("\x03")
         terminal.wait_for("stopped by the person")
+        terminal.wait_for(LINE, lines + 1)
         terminal.type("half a question\x03")
+        terminal.wait_for(LINE, lines + 2)
         terminal.type("What is n?\r")
         terminal.wait_for("answered")
         terminal.type(f"{UP}\r")
@@ -143,7 +148,7 @@ def test_ctrl_c_ends_the_question_and_keeps_the_state(tmp_path: Path) -> None:
 
 def test_ctrl_d_ends_a_chat_in_which_nothing_was_asked(tmp_path: Path) -> None:
     with Terminal(["chat", "--model", script(tmp_path), "--image", "minimal"], tmp_path) as terminal:
-        terminal.wait_for("\x1b[?2004h")  # the line is there
+        terminal.wait_for(LINE)
         terminal.type("\x04")
         assert terminal.end() == (0, "")
     assert list((tmp_path / "codeact-home" / "runs").iterdir()) == []
