@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keyword
 import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -64,7 +65,7 @@ def _command(task: str, variables: dict[str, Any]) -> click.Command:
     @click.option("--files", "out", metavar="DIR", help="the folder for files that the run hands over")
     @settings_options("out", *LEFT_OUT)
     def command(name: str, **flags: Any) -> None:
-        if not name.isidentifier():
+        if not name.isidentifier() or keyword.iskeyword(name):
             raise UsageError(f"--out {name}: is not the name of a variable; write for example --out totals")
         settings = config.load(flags)
         given = inputs(settings.data, variables)
@@ -86,6 +87,7 @@ def inputs(specs: Sequence[str], variables: Mapping[str, Any]) -> dict[str, Any]
         if data.reads_stdin(spec):
             raise UsageError(f"--data {spec}: a notebook has no standard input; name a variable or a file")
         if variable in variables and (name.isidentifier() or not name):
+            _free(name or variable, values)
             values[name or variable] = variables[variable]
         elif spec.isidentifier() and not Path(spec).exists():
             raise UsageError(
@@ -93,4 +95,14 @@ def inputs(specs: Sequence[str], variables: Mapping[str, Any]) -> dict[str, Any]
             )
         else:
             files.append(spec)
-    return values | data.collect(files, sys.stdin.buffer, Path())
+    collected = data.collect(files, sys.stdin.buffer, Path())
+    for name in collected:
+        _free(name, values)
+    return values | collected
+
+
+def _free(name: str, values: Mapping[str, Any]) -> None:
+    if name in values:
+        raise UsageError(
+            f"--data: {name} is there twice; call one of them differently, as in --data OTHER=NAME"
+        )

@@ -11,7 +11,7 @@ import binascii
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from importlib import resources
 from itertools import groupby
@@ -178,7 +178,8 @@ def remark(text: str) -> Shown:
 
 def table(found: Table, bounds: Bounds) -> Shown:
     left_out = found.left_out + max(0, len(found.rows) - bounds.rows)
-    return {"kind": "table", "table": Table(found.header, found.rows[: bounds.rows], left_out)}
+    part = replace(found, rows=found.rows[: bounds.rows], left_out=left_out)
+    return {"kind": "table", "table": part}
 
 
 def picture(content: bytes, name: str, number: str, bounds: Bounds) -> Shown:

@@ -11,11 +11,12 @@ MAX_HTML = 2 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """`header` may be empty. `left_out` counts rows beyond `MAX_ROWS`."""
+    """`header` may be empty. `left_out` counts the rows that are not there, `columns_left_out` the columns."""
 
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     left_out: int = 0
+    columns_left_out: int = 0
 
 
 class _Reader(HTMLParser):

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import base64
 import dataclasses
+from datetime import date
+from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -166,6 +169,13 @@ class City:
     people: int
 
 
+class Odd:
+    def __repr__(self) -> str:
+        return "odd"
+
+
+ROUND: list[Any] = []
+ROUND.append(ROUND)
 ROWS = [["Ghent", "9"], ["Lyon", "10"]]
 FRAME = pd.DataFrame({"city": ["Ghent", "Lyon"], "money": [9, 10]})
 
@@ -175,6 +185,9 @@ FRAME = pd.DataFrame({"city": ["Ghent", "Lyon"], "money": [9, 10]})
     [
         ([{"city": "Ghent", "money": 9}, {"city": "Lyon", "money": 10}], ["city", "money"], ROWS),
         ({"Ghent": 9, "Lyon": 10}, [], ROWS),
+        ([City("Ghent", 9), City("Lyon", 10)], ["name", "people"], ROWS),
+        (City("Ghent", 9), [], [["name", "Ghent"], ["people", "9"]]),
+        (FRAME["money"], ["", "money"], [["0", "9"], ["1", "10"]]),
         (FRAME, ["", "city", "money"], [["0", "Ghent", "9"], ["1", "Lyon", "10"]]),
         (pl.from_pandas(FRAME), ["city", "money"], ROWS),
         (pa.Table.from_pandas(FRAME), ["", "city", "money"], [["0", "Ghent", "9"], ["1", "Lyon", "10"]]),
@@ -196,8 +209,44 @@ def test_tables_of_answers(answer: Any, header: list[str], rows: list[list[str]]
         (41, "value", "41"),
         ([1, 2], "value", "[\n  1,\n  2\n]"),
         ({"a": {"b": 1}}, "value", '{\n  "a": {\n    "b": 1\n  }\n}'),
-        (City("Ghent", 9), "value", '{\n  "name": "Ghent",\n  "people": 9\n}'),
+        ([date(2026, 5, 1), Decimal("1.50")], "value", '[\n  "2026-05-01",\n  "1.50"\n]'),
+        ([b"\xff\x00"], "value", '[\n  "_wA="\n]'),
+        ([np.float32(0.5), np.int64(2)], "value", "[\n  0.5,\n  2\n]"),
+        (
+            [{1: {"a": City("Ghent", 9)}}],
+            "value",
+            '[\n  {\n    "1": {\n      "a": {\n        "name": "Ghent",\n        "people": 9\n      }\n    }\n  }\n]',
+        ),
+        ([complex(1, 2), Odd()], "value", '[\n  "1+2j",\n  "odd"\n]'),
+        (ROUND, "value", "[[...]]"),
+        (Odd(), "value", "odd"),
     ],
 )
 def test_other_answers(answer: Any, kind: str, text: str) -> None:
     assert shown_answer(answer) == {"kind": kind, "text": text}
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
+def test_a_large_table_is_shown_as_far_as_a_page_holds_whatever_its_library_would_show(make: Any) -> None:
+    with pd.option_context("display.max_rows", 10, "display.max_columns", 5):
+        shown = shown_answer(make({f"c{column}": ["x" * 60] * 203 for column in range(54)}))
+    assert shown is not None
+    table = shown["table"]
+    assert (len(table.rows), table.left_out, table.columns_left_out) == (200, 3, 4)
+    assert [name for name in table.header if name] == [f"c{column}" for column in range(50)]
+    assert table.rows[199][-1] == "x" * 60
+
+
+@pytest.mark.parametrize(
+    ("ended", "text"),
+    [
+        (Result([1, 2], "answered", "r1"), "[\n  1,\n  2\n]"),
+        (Result("x" * 2_010, "answered", "r1"), "x" * 2_000 + "\n... 10 characters are not shown here ..."),
+        (Result(None, "limit", "r1", error="4 turns"), "limit: 4 turns"),
+    ],
+)
+def test_a_result_where_no_html_is_drawn(ended: Result, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    put: list[Any] = []
+    monkeypatch.setattr("IPython.display.display", lambda data, raw: put.append(data["text/plain"]))
+    ended._ipython_display_()
+    assert put == [text]

@@ -9,12 +9,14 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+import sys
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
 from markupsafe import Markup
+from pydantic import ConfigDict, TypeAdapter
 
 from codeact.types import Artifact
 from codeact.views import markup
@@ -27,7 +29,7 @@ MAX_PICTURES = 1_200_000
 """Characters of all pictures of a page. A server of notebooks drops what goes beyond a megabyte a second, for three seconds."""
 MAX_TURNS = 2_000_000
 """Characters of all turns, figures included; the latest are shown."""
-MAX_ANSWER_ROWS = 200
+MAX_ANSWER_ROWS, MAX_ANSWER_COLUMNS, MAX_ANSWER_CELL = 200, 50, 120
 Kind = Literal["working", "waiting", "answered", "failed"]
 
 
@@ -116,25 +118,58 @@ def ended(story: Story) -> State:
 
 
 def shown_answer(value: Any) -> Shown | None:
-    """An answer as a table where it is one, else as text."""
+    """An answer as a table where it is one, else as text. Never raises: an answer may be of any type."""
     bounds = dataclasses.replace(BOUNDS, rows=MAX_ANSWER_ROWS)
     if value is None:
         return None
-    found = _table(value)
+    try:
+        found = _table(_json(value))
+    except Exception:  # noqa: BLE001 - what a type of the person's own raises while it is drawn
+        found = None
     if found is not None:
         return markup.table(found, bounds)
     kind = "words" if isinstance(value, str) else "value"
-    return {"kind": kind, "text": markup.cut(_text(value), BOUNDS)}
+    return {"kind": kind, "text": markup.cut(text(value), BOUNDS)}
 
 
-def _text(value: Any) -> str:
+def text(value: Any) -> str:
+    """An answer as text: words as they are, what JSON can tell as JSON, all else as it describes itself. Never raises."""
     if isinstance(value, str):
         return value
-    if dumped := getattr(value, "model_dump_json", None):
-        return str(dumped(indent=2))
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        value = dataclasses.asdict(value)
-    return json.dumps(value, ensure_ascii=False, indent=2, default=str)
+    try:
+        plain = _json(value)
+        if isinstance(plain, str) or _is_frame(plain):
+            return str(plain)
+        return json.dumps(plain, ensure_ascii=False, indent=2)
+    except Exception:  # noqa: BLE001 - as above
+        return _described(value)
+
+
+def _json(value: Any) -> Any:
+    """What JSON tells of a value of any type; a table of a library as it is."""
+    return value if _is_frame(value) else _ANY.dump_python(value, mode="json", fallback=_other)
+
+
+_ANY: TypeAdapter[Any] = TypeAdapter(Any, config=ConfigDict(ser_json_bytes="base64"))
+
+
+def _other(value: Any) -> Any:
+    """What pydantic does not know: a number of numpy, or any object."""
+    return value.item() if getattr(value, "ndim", None) == 0 else _described(value)
+
+
+def _described(value: Any) -> str:
+    try:
+        return repr(value)
+    except Exception:  # noqa: BLE001 - as above
+        return object.__repr__(value)
+
+
+def _is_frame(value: Any) -> bool:
+    """Whether it is a table or a column of a library, or draws itself as one."""
+    return any(
+        hasattr(type(value), name) for name in ("iter_rows", "to_pandas", "to_frame", "iloc", "_repr_html_")
+    )
 
 
 def _table(value: Any) -> Table | None:
@@ -145,13 +180,26 @@ def _table(value: Any) -> Table | None:
             return Table(tuple(map(str, first)), rows)
         case dict() if value and _flat(value):
             return Table((), tuple((str(name), _plain(part)) for name, part in value.items()))
+    return _frame(value) if _is_frame(value) else None
+
+
+def _frame(value: Any) -> Table | None:
+    """Its first rows and columns, and how many others there are, whatever its library's own display would show."""
+    if hasattr(value, "to_frame"):  # a column
+        value = value.to_frame()
     if hasattr(value, "iter_rows"):  # polars
-        rows = tuple(tuple(map(_plain, row)) for row in value.head(MAX_ANSWER_ROWS).iter_rows())
-        return Table(tuple(value.columns), rows, value.height - len(rows))
+        part = value[:MAX_ANSWER_ROWS, :MAX_ANSWER_COLUMNS]
+        rows = tuple(tuple(map(_plain, row)) for row in part.iter_rows())
+        return Table(tuple(part.columns), rows, value.height - part.height, value.width - part.width)
     if hasattr(value, "to_pandas"):  # Arrow
         value = value.to_pandas()
-    html = getattr(value, "_repr_html_", None)
-    return read_table(str(html())) if html is not None else None
+    if not hasattr(value, "iloc"):
+        return read_table(str(value._repr_html_()))
+    part = value.iloc[:MAX_ANSWER_ROWS, :MAX_ANSWER_COLUMNS]
+    with sys.modules["pandas"].option_context("display.max_colwidth", MAX_ANSWER_CELL):
+        found = read_table(part.to_html(sparsify=False))
+    left_out = [whole - shown for whole, shown in zip(value.shape, part.shape, strict=True)]
+    return found and Table(found.header, found.rows, *left_out)
 
 
 def _flat(item: Any) -> bool:

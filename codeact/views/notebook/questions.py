@@ -7,6 +7,7 @@ first widget is made, which is how it is known.
 
 from __future__ import annotations
 
+import signal
 import threading
 import time
 from collections.abc import Callable
@@ -20,6 +21,8 @@ from codeact.views.prompt import does, keywords
 
 LOOK_SECONDS = 0.1
 """Between looks at whether anybody still waits for the answer."""
+UNREAD_SECONDS = 1.0
+"""For which buttons do not work yet: a second click on a question before would answer one that nobody has read."""
 LISTENING_SECONDS = 2.0
 """For which a front end may take to ask for its subshell."""
 
@@ -74,6 +77,7 @@ class Person:
         buttons = _buttons(asked, wake)
         if buttons is not None:
             self._output.surround(html(), *buttons)
+            _enable_later(buttons)
             return
         while asked.open:
             self._type(asked)
@@ -82,11 +86,15 @@ class Person:
     def _type(self, asked: Asked) -> None:
         path = asked.request.tool.path
         try:
-            said = input(
+            said = _interruptible(
                 f"Allow it? y / n WHY / always (for {path}) / arguments to change, as in amount=10: "
             )
         except EOFError:
             said = "n there was no answer"
+        except KeyboardInterrupt:
+            asked.answer(Decision(False, "interrupted"))
+            signal.raise_signal(signal.SIGINT)  # for whoever ends the run by it
+            return
         word, _, rest = said.strip().partition(" ")
         match word.lower():
             case "y" | "yes":
@@ -98,13 +106,22 @@ class Person:
             case "":
                 pass
             case _:
-                _change(asked, said)
+                _allow(asked, said, always=False)
 
 
-def _change(asked: Asked, text: str) -> None:
-    """Allows the call with arguments as they were written; or says what is wrong with them."""
+def _interruptible(prompt: str) -> str:
+    """As `input`. Raises KeyboardInterrupt at a signal that would only cancel the task that awaits the run, which waits for this."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        asked.answer(Decision(True, arguments=keywords(text)))
+        return input(prompt)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _allow(asked: Asked, text: str, always: bool) -> None:
+    """Allows the call, with arguments as they were written, if any; or says what is wrong with them."""
+    try:
+        asked.answer(Decision(True, always=always, arguments=keywords(text) if text.strip() else {}))
     except ValueError as error:
         asked.problem = str(error)
 
@@ -130,17 +147,30 @@ def _buttons(asked: Asked, wake: Callable[[], None]) -> tuple[Any, ...] | None:
     for widget in widgets:
         _heard_beside_the_cell(widget.comm)
 
-    def on_allow(_: Any) -> None:
-        if words.value.strip():
-            _change(asked, words.value)
-        else:
-            asked.answer(Decision(True))
-        wake()
+    def allowing(always: bool) -> Callable[[Any], None]:
+        def on_click(_: Any) -> None:
+            _allow(asked, words.value, always)
+            wake()
 
-    allow.on_click(on_allow)
-    always.on_click(lambda _: asked.answer(Decision(True, always=True)))
+        return on_click
+
+    allow.on_click(allowing(always=False))
+    always.on_click(allowing(always=True))
     refuse.on_click(lambda _: asked.answer(Decision(False, words.value.strip())))
+    for button in (allow, always, refuse):
+        button.disabled = True
     return (HBox(widgets, layout=Layout(flex_flow="row wrap")),)
+
+
+def _enable_later(rows: tuple[Any, ...]) -> None:
+    def enable() -> None:
+        for row in rows:
+            for widget in row.children:
+                widget.disabled = False
+
+    timer = threading.Timer(UNREAD_SECONDS, enable)
+    timer.daemon = True
+    timer.start()
 
 
 def _heard_beside_the_cell(comm: Any) -> None:

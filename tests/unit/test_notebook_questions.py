@@ -1,0 +1,121 @@
+"""What a person says to a call in a notebook, when buttons work, and what `%%codeact` takes by name."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import threading
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from codeact.commands import magic
+from codeact.errors import UsageError
+from codeact.tools.approval import Decision
+from codeact.views.notebook import questions
+from codeact.views.notebook.output import Output
+from codeact.views.notebook.questions import Asked, Person
+
+
+def asked() -> Asked:
+    request: Any = SimpleNamespace(
+        tool=SimpleNamespace(path="shop.pay"), problem="", cancelled=threading.Event()
+    )
+    return Asked(request)
+
+
+@pytest.fixture
+def row(monkeypatch: pytest.MonkeyPatch) -> Callable[[Asked], tuple[Any, ...]]:
+    """Makes the buttons of a question and its line, in this order: Allow, Always, Refuse."""
+    monkeypatch.setattr(questions, "_listens", lambda: True)
+    monkeypatch.setattr(questions, "_heard_beside_the_cell", lambda comm: None)
+    monkeypatch.setattr(questions, "UNREAD_SECONDS", 0.01)
+
+    def make(question: Asked) -> tuple[Any, ...]:
+        rows = questions._buttons(question, lambda: None)
+        assert rows is not None
+        return tuple(rows[0].children)
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("button", "words", "said"),
+    [
+        (0, "", Decision(True)),
+        (0, "amount=1", Decision(True, arguments={"amount": 1})),
+        (1, " ", Decision(True, always=True)),
+        (1, "amount=1", Decision(True, always=True, arguments={"amount": 1})),
+        (2, " not now ", Decision(False, "not now")),
+    ],
+)
+def test_what_is_typed_counts_whichever_button_is_pressed(
+    row: Callable[[Asked], tuple[Any, ...]], button: int, words: str, said: Decision
+) -> None:
+    question = asked()
+    widgets = row(question)
+    widgets[3].value = words
+    widgets[button].click()
+    assert question.wait() == said
+
+
+@pytest.mark.parametrize("button", [0, 1])
+def test_a_button_does_not_answer_with_words_that_are_no_arguments(
+    row: Callable[[Asked], tuple[Any, ...]], button: int
+) -> None:
+    question = asked()
+    widgets = row(question)
+    widgets[3].value = "later"
+    widgets[button].click()
+    assert question.open
+    assert question.problem
+
+
+def test_buttons_work_only_when_the_question_could_be_read(
+    row: Callable[[Asked], tuple[Any, ...]],
+) -> None:
+    widgets = row(asked())
+    assert [widget.disabled for widget in widgets] == [True, True, True, False]
+    enabled = threading.Event()
+    widgets[2].observe(lambda change: enabled.set(), "disabled")
+    questions._enable_later((SimpleNamespace(children=widgets),))
+    assert enabled.wait(10)
+    assert not any(widget.disabled for widget in widgets)
+
+
+def test_the_stop_button_ends_a_line_that_is_waited_for_in_an_event_loop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    question = asked()
+
+    def typed(prompt: str) -> str:
+        signal.raise_signal(signal.SIGINT)
+        return "y"
+
+    monkeypatch.setattr("builtins.input", typed)
+
+    async def cell() -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, task.cancel)
+        Person(Output())._type(question)
+        await asyncio.Event().wait()
+
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(asyncio.wait_for(cell(), 10))
+    assert question.wait() == Decision(False, "interrupted")
+    assert signal.getsignal(signal.SIGINT) == before
+
+
+@pytest.mark.parametrize("specs", [["a=x", "a=y"], ["x", "x"], ["x", "x=y"]])
+def test_a_name_for_two_things_is_refused(specs: list[str]) -> None:
+    with pytest.raises(UsageError, match="is there twice"):
+        magic.inputs(specs, {"x": 1, "y": 2})
+
+
+def test_a_keyword_is_no_name_for_a_result() -> None:
+    with pytest.raises(UsageError, match="--out class"):
+        magic._command("task", {}).main(["--out", "class"], standalone_mode=False)
