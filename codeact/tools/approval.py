@@ -21,7 +21,7 @@ MODES: tuple[Mode, ...] = ("never", "writes", "always")
 @dataclass(frozen=True, slots=True)
 class CallRequest:
     """A call that wants to be made. `arguments` are checked values by the names that code uses; `source` is the call as
-    Python, without what is secret, cleaned and shortened. `cancelled` is set when nobody waits for an answer any more."""
+    Python, without what is secret, cleaned, and whole up to 20,000 characters of an argument. `cancelled` is set when nobody waits for an answer any more."""
 
     tool: Tool
     arguments: Mapping[str, Any]

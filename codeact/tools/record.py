@@ -6,6 +6,7 @@ import base64
 import contextlib
 import hashlib
 import json
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePath
@@ -23,7 +24,10 @@ MAX_MESSAGE = 2000
 MIN_SECRET = 4
 """Characters of a secret that is taken out wherever it stands. A shorter one is part of everything: it is taken out of the
 messages of errors where it stands as a word, and a result keeps it."""
-SHOWN_ARGUMENT, SHOWN_CALL = 200, 2000
+SHOWN_ARGUMENT = 200
+ASKED_ARGUMENT, ASKED_CALL = 20_000, 100_000
+"""Characters of one argument and of a call that a person is asked about: what is shown is what will be done, so a cut is
+said, and leaves the beginning and the end."""
 _PATH = re.compile(r"(?<![\w:/.~-])(?:/[^\s/'\":;,()<>\[\]{}]+){1,}/?")
 _ENCODINGS = {"latin-1": b"*", "utf-8": b"*", "utf-16-le": b"*\0", "utf-32-le": b"*\0\0\0"}
 _INSIDE = ("/workspace", "/dev/null")
@@ -42,22 +46,23 @@ def digest(tool: Tool, arguments: Mapping[str, Any]) -> str:
     return hashlib.sha256(text).hexdigest()
 
 
-def recorded(tool: Tool | None, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments for a record. Where a tool has secrets, a name that it does not know may be a misspelled one."""
+def recorded(tool: Tool | None, arguments: Mapping[str, Any], most: float = MAX_ARGUMENT) -> dict[str, Any]:
+    """Arguments for a record, each of `most` characters as JSON. Where a tool has secrets, a name that it does not know may
+    be a misspelled one."""
     known = {parameter.name for parameter in tool.parameters} if tool is not None else set()
     hidden = tool.secret if tool is not None else frozenset()
     return {
-        clean(name)[:200]: SECRET if name in hidden or (hidden and name not in known) else _short(value)
+        clean(name)[:200]: SECRET if name in hidden or (hidden and name not in known) else _short(value, most)
         for name, value in arguments.items()
     }
 
 
-def _short(value: Any) -> Any:
+def _short(value: Any, most: float) -> Any:
     try:
         text = json.dumps(value, ensure_ascii=False, default=_told)
     except (TypeError, ValueError):  # keys that JSON has not
         text = json.dumps(_told(value), ensure_ascii=False)
-    if len(text) <= MAX_ARGUMENT:
+    if len(text) <= most:
         return json.loads(text)
     return f"{text[:SHOWN_ARGUMENT]}... ({len(text):,} characters as JSON)"
 
@@ -83,17 +88,24 @@ def _told(value: Any) -> str:
 
 
 def as_python(tool: Tool, arguments: Mapping[str, Any]) -> str:
-    """The call as a person reads it: cleaned, without secrets, long values shortened with their size said."""
-    parts = [f"{clean(name)}={_shown(value)}" for name, value in recorded(tool, arguments).items()]
+    """The call as a person is asked about it: cleaned, without secrets, and whole but for what nobody could read."""
+    whole = recorded(tool, arguments, math.inf)
+    parts = [f"{clean(name)}={_asked(value)}" for name, value in whole.items()]
     line = f"{tool.path}({', '.join(parts)})"
     if len(line) > 100 and len(parts) > 1:
         line = f"{tool.path}(\n    " + ",\n    ".join(parts) + ",\n)"
-    return line if len(line) <= SHOWN_CALL else f"{line[:SHOWN_CALL]}... ({len(line):,} characters)"
+    return _without_middle(line, ASKED_CALL)
 
 
-def _shown(value: Any) -> str:
-    text = value if value == SECRET else clean(repr(value))
-    return text if len(text) <= SHOWN_ARGUMENT else f"{text[:SHOWN_ARGUMENT]}... ({len(text):,} characters)"
+def _asked(value: Any) -> str:
+    return _without_middle(value if value == SECRET else clean(repr(value)), ASKED_ARGUMENT)
+
+
+def _without_middle(text: str, most: int) -> str:
+    left_out = len(text) - most
+    if left_out <= 0:
+        return text
+    return f"{text[: most // 2]} ...({left_out:,} characters are not shown)... {text[-most // 2 :]}"
 
 
 class Scrub:

@@ -184,6 +184,7 @@ FRAME = pd.DataFrame({"city": ["Ghent", "Lyon"], "money": [9, 10]})
     ("answer", "header", "rows"),
     [
         ([{"city": "Ghent", "money": 9}, {"city": "Lyon", "money": 10}], ["city", "money"], ROWS),
+        ([{"city": "Ghent", "money": 9}, {"money": 10, "city": "Lyon"}], ["city", "money"], ROWS),
         ({"Ghent": 9, "Lyon": 10}, [], ROWS),
         ([City("Ghent", 9), City("Lyon", 10)], ["name", "people"], ROWS),
         (City("Ghent", 9), [], [["name", "Ghent"], ["people", "9"]]),

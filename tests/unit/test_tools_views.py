@@ -132,5 +132,14 @@ def test_a_question_shows_hostile_and_long_values_harmless() -> None:
     assert shown.startswith("pay(\n    to='Ann")
     assert 'note="n\\ny\'); refund("' in shown
     assert all(character.isprintable() or character == "\n" for character in shown)
-    assert "characters)" in shown
-    assert len(shown) < 1000
+    # of 9,999 numbers, ", " between them and two brackets
+    assert "...(38,884 characters are not shown)..." in shown
+    assert shown.rstrip(",\n)").endswith("9997, 9998]")
+    assert len(shown) < 21_000
+
+
+def test_a_question_hides_nothing_that_a_person_could_read() -> None:
+    def sql(query: str) -> None: ...
+
+    query = f"SELECT {', '.join(f'column_{n}' for n in range(1000))} FROM customers; DROP TABLE customers"
+    assert record.as_python(from_function(sql), {"query": query}) == f"sql(query={query!r})"

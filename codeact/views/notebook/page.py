@@ -176,7 +176,7 @@ def _table(value: Any) -> Table | None:
     """A data frame, records with the same fields, or names with one value each, as a table of text."""
     match value:
         case [{**first}, *_] if first and all(_flat(item) and item.keys() == first.keys() for item in value):
-            rows = tuple(tuple(_plain(part) for part in item.values()) for item in value)
+            rows = tuple(tuple(_plain(item[name]) for name in first) for item in value)
             return Table(tuple(map(str, first)), rows)
         case dict() if value and _flat(value):
             return Table((), tuple((str(name), _plain(part)) for name, part in value.items()))
