@@ -165,7 +165,7 @@ class Agent(Generic[T]):
     def session(
         self, data: Mapping[str, Any] | None = None, *, context: RunContext | None = None
     ) -> Session[T]:
-        """Many tasks in one kernel, in a `with` or `async with` block; `data` and `context` are as in `stream`."""
+        """Many tasks in one kernel, in a `with` or `async with` block, or until its `close()`; `data` and `context` are as in `stream`."""
         run = Run(self._styled(data=bool(data), more=True), Inputs.of(data), context or self._context)
         return Session(run, self._turns, self._running)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import threading
 from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -23,8 +24,8 @@ from codeact.types import Model, Result, T, Usage
 class Session(Generic[T]):
     """One run that does one task after the other, with the variables and files that those before it left.
 
-    Its sandbox is there within a `with` block, or `async with`. May be used from several threads: what one does, the others
-    wait for. Made by `Agent.session`.
+    Its sandbox is there within a `with` block, or `async with`; without one, from the first use until `close`, or the end of
+    the process. May be used from several threads: what one does, the others wait for. Made by `Agent.session`.
     """
 
     def __init__(
@@ -37,7 +38,7 @@ class Session(Generic[T]):
         self._life = ExitStack()
         self._lock = threading.Lock()
         self._user: int | None = None
-        self._open = False
+        self._open = self._closed = False
 
     @property
     def id(self) -> str:
@@ -57,11 +58,8 @@ class Session(Generic[T]):
     # -- life ----------------------------------------------------------------------------------------------------
 
     def __enter__(self) -> Self:
-        with self._life:
-            self._life.enter_context(self._running(self._run))
-            self._life.enter_context(self._run.opened())
-            self._life = self._life.pop_all()
-        self._open = True
+        with self._lock:
+            self._begin()
         return self
 
     def __exit__(
@@ -78,9 +76,23 @@ class Session(Generic[T]):
         await asyncio.shield(asyncio.to_thread(self.close))
 
     def close(self) -> None:
-        """Ends the session and removes its sandbox. May be called twice."""
-        self._open = False
+        """Ends the session and removes its sandbox. May be called twice, and before it was used."""
+        atexit.unregister(self.close)
+        self._open, self._closed = False, True
         self._life.close()
+
+    def _begin(self) -> None:
+        """Starts the sandbox, unless it is there."""
+        if self._closed:
+            raise UsageError("the session is closed: make another with `agent.session()`")
+        if self._open:
+            return
+        with ExitStack() as life:
+            life.enter_context(self._running(self._run))
+            life.enter_context(self._run.opened())
+            atexit.register(self.close)
+            self._life = life.pop_all()
+        self._open = True
 
     def interrupt(self, end: str = "ended by the person") -> None:
         """Ends the task that is under way; the session goes on. May be called from any thread."""
@@ -93,10 +105,9 @@ class Session(Generic[T]):
         if self._user == me:
             raise UsageError("a task of this session is under way: read its events to the end first")
         with self._lock:
-            if not self._open:
-                raise UsageError("the session is not open: use it in a `with` block")
             self._user = me
             try:
+                self._begin()
                 yield
             finally:
                 self._user = None

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import re
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -24,8 +27,14 @@ from typing_extensions import TypedDict
 from codeact import Agent, Figure, Reply, Request, ScriptedModel, UsageError, events
 from codeact.types import Delta
 from sandbox import Pool
+from sandbox.engine import find_engine
 
 pytestmark = pytest.mark.docker
+
+
+def containers(run: str) -> list[Any]:
+    with closing(find_engine().client()) as client:
+        return list(client.containers.list(all=True, filters={"label": f"codeact.run={run}"}))
 
 
 def block(code: str) -> str:
@@ -198,8 +207,33 @@ def test_a_session_keeps_its_kernel_and_gives_and_takes(tmp_path: Path) -> None:
             session.get("nope")
         with pytest.raises(UsageError, match=r"plt is a module"):
             session.get("plt")
-    with pytest.raises(UsageError, match="in a `with` block"):
+    with pytest.raises(UsageError, match="the session is closed"):
         session.run("More?")
+
+
+def test_a_session_without_a_block_begins_with_its_first_use_and_ends_with_the_process(
+    tmp_path: Path,
+) -> None:
+    session = agent(tmp_path, "x = given + 1\nfinal_answer(x)", "final_answer(x + 1)").session({"given": 1})
+    assert session.run("One?").answer == 2
+    with session as same:
+        assert same.run("Two?").answer == 3
+    assert not containers(session.id)
+    unused = agent(tmp_path).session()
+    unused.close()
+    with pytest.raises(UsageError, match="the session is closed"):
+        unused.put(a=1)
+    script = (
+        "import pathlib, sys; from codeact import Agent, ScriptedModel; "
+        "s = Agent(ScriptedModel(['```python\\nfinal_answer(1)\\n```']), image='minimal', runs=pathlib.Path(sys.argv[1])).session(); "
+        "print(s.run('One?').answer, s.id)"
+    )
+    told = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path / "runs")], capture_output=True, text=True, check=True
+    )
+    answer, run = told.stdout.split()
+    assert (answer, told.stderr) == ("1", "")
+    assert not containers(run)
 
 
 def test_a_session_outlives_its_kernel_and_its_process(tmp_path: Path) -> None:
