@@ -66,7 +66,10 @@ def names() -> dict[str, str]:
             continue
         if callable(value) and getattr(value, "__module__", "__main__") != "__main__":
             continue
-        found[name] = _kind(value)
+        try:
+            found[name] = _kind(value)
+        except Exception:  # noqa: BLE001 - the code of whoever made the value
+            found[name] = type(value).__name__
     return dict(list(found.items())[-40:])
 
 

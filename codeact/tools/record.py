@@ -115,7 +115,8 @@ class Scrub:
         """`before` knows the secrets that the call had with other arguments."""
         found = {text for name in tool.secret for text in _texts(arguments.get(name)) if text}
         self._given: frozenset[str] = frozenset(found | (before._given if before is not None else set()))
-        self._long = sorted((text for text in self._given if len(text) >= MIN_SECRET), key=len, reverse=True)
+        long = {each for text in self._given if len(text) >= MIN_SECRET for each in _spellings(text)}
+        self._long = sorted(long, key=len, reverse=True)
         short = [re.escape(text) for text in self._given if len(text) < MIN_SECRET]
         self._short = re.compile(rf"(?<!\w)(?:{'|'.join(short)})(?!\w)") if short else None
 
@@ -160,6 +161,12 @@ class Scrub:
                     written = secret.encode(encoding)
                     found = found.replace(written, star * (len(written) // len(star)))
         return base64.b64encode(found).decode()
+
+
+def _spellings(text: str) -> set[str]:
+    """A text as it stands in messages and results: as it is, cleaned, and as Python and JSON write it."""
+    quoted = repr(text), json.dumps(text), json.dumps(text, ensure_ascii=False)
+    return {text, clean(text), *(each[1:-1] for each in quoted)}
 
 
 def _texts(value: Any) -> Iterator[str]:

@@ -82,8 +82,11 @@ class DockerBackend:
         self._id = self.name
         self._asked = self._made = False
         try:
-            self._client = engine.client()
-            self._facts = look(self._client)
+            with contextlib.ExitStack() as undo:
+                self._client = engine.client()
+                undo.callback(self._client.close)
+                self._facts = look(self._client)
+                undo.pop_all()
         except FAILURES as error:
             raise EngineError(
                 f"the container engine at {engine.url} does not answer: {_explained(error)}"

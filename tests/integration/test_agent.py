@@ -79,11 +79,12 @@ def test_a_torn_last_line_is_passed_over(tmp_path: Path) -> None:
 
 
 def test_an_error_says_what_survived_and_repetition_is_noticed(tmp_path: Path) -> None:
-    wrong = block("total = 3\nmissing")
+    odd = "class Odd(dict):\n    __getattr__ = dict.__getitem__\nodd = Odd()"
+    wrong = block(f"total = 3\n{odd}\nmissing")
     result, model = solve(tmp_path, [wrong, wrong, block("final_answer(total)")])
     first, second, _ = observations(result)
     assert "NameError: name 'missing' is not defined" in first
-    assert "Variables that exist now: total (int)." in first
+    assert "Variables that exist now: total (int), Odd (type), odd (Odd)." in first
     assert "This is the same code as before" in second
     assert [request.temperature for request in model.requests] == [None, None, 0.8]
     assert result.answer == 3

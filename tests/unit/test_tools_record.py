@@ -17,6 +17,7 @@ from codeact.tools import crossing
 from codeact.tools.approval import Approval, CallRequest
 from codeact.tools.functions import from_function, tool
 from codeact.tools.shown import short
+from sandbox.errors import HostCallRefused
 from sandbox.text import clean
 from tests.unit.test_tools_runner import Bench
 
@@ -46,6 +47,29 @@ def test_a_secret_in_bytes_is_starred_in_the_record_and_keeps_its_length(encodin
     assert written not in kept
     assert kept.startswith(b"before*")
     assert kept[6 + len(written) :] == sent[6 + len(written) :]
+
+
+@pytest.mark.parametrize(
+    "secret", ["DOM\\user\\pässword", "-----BEGIN\nKEY\n", 'it\'s "quoted"', "bell\x07bell"]
+)
+@pytest.mark.parametrize(
+    "spelled", [str, repr, json.dumps, lambda text: json.dumps(text, ensure_ascii=False)]
+)
+def test_a_secret_is_known_as_python_and_json_write_it(secret: str, spelled: Callable[[str], str]) -> None:
+    @tool(secret=["password"])
+    def login(password: str, fails: bool) -> str:
+        if fails:
+            raise OSError(2, f"no {spelled(password)}", password)
+        return f"got {spelled(password)}"
+
+    bench = Bench(login)
+    bench.call("login", password=secret, fails=False)
+    with pytest.raises(HostCallRefused) as refused:
+        bench.call("login", password=secret, fails=True)
+    first, second = bench.of(events.ToolReturned)
+    for told in (str(first.value), str(second.error), str(refused.value)):
+        assert "(secret)" in told
+        assert not any(part in told for part in ("DOM", "KEY", "quoted", "bell"))
 
 
 def test_a_secret_that_is_bytes_is_known_as_such_and_as_text() -> None:
