@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import threading
-from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Generic, overload
@@ -71,7 +71,7 @@ class Agent(Generic[T]):
         say = options.get("on_progress", notebook.progress)
         self._context = options.get("context") or RunContext()
         self._setup = Setup(
-            model=resolve(model, on_progress=say) if isinstance(model, str) else model,
+            model=_model(model, say),
             style=FENCED,
             limits=options.get("limits") or RunLimits(),
             check=_check(output_type, options.get("output_schema")),
@@ -81,7 +81,7 @@ class Agent(Generic[T]):
             backend=options.get("backend", "auto"),
             runtime=options.get("runtime"),
             network=network if network is None or isinstance(network, Network) else Network.parse(network),
-            packages=tuple(options.get("packages", ())),
+            packages=_packages(options.get("packages", ())),
             pool=pool,
             tools=_tools(options),
             on_death=options.get("on_death", "restore"),
@@ -151,7 +151,8 @@ class Agent(Generic[T]):
         self, task: str, data: Mapping[str, Any] | None, context: RunContext | None
     ) -> tuple[Run, Generator[events.Event, None, None]]:
         check_task(task)
-        run = Run(self._styled(data=bool(data)), Inputs.of(data), context or self._context)
+        inputs = Inputs.of(data)
+        run = Run(self._styled(data=bool(data)), inputs, context or self._context)
         return run, self._within(run, lambda: run.play(task, self._turns(run)))
 
     def _within(
@@ -166,7 +167,8 @@ class Agent(Generic[T]):
         self, data: Mapping[str, Any] | None = None, *, context: RunContext | None = None
     ) -> Session[T]:
         """Many tasks in one kernel, in a `with` or `async with` block, or until its `close()`; `data` and `context` are as in `stream`."""
-        run = Run(self._styled(data=bool(data), more=True), Inputs.of(data), context or self._context)
+        inputs = Inputs.of(data)
+        run = Run(self._styled(data=bool(data), more=True), inputs, context or self._context)
         return Session(run, self._turns, self._running)
 
     def resume(
@@ -290,6 +292,21 @@ class Agent(Generic[T]):
                 yield from run.execute(turn, reading)
             else:
                 yield from run.take_words(turn, reading.thoughts)
+
+
+def _model(given: Model | str, say: Callable[[str], None]) -> Model:
+    if isinstance(given, str) and given:
+        return resolve(given, on_progress=say)
+    if callable(given) and isinstance(getattr(given, "name", None), str):
+        return given
+    what = "is empty" if given == "" else f"is of type {type(given).__name__}"
+    raise UsageError(f'model: {what}; give a name such as "local", or a model as codeact.types.Model says')
+
+
+def _packages(given: Iterable[str]) -> tuple[str, ...]:
+    if isinstance(given, str):  # a text is a sequence too, of letters
+        raise UsageError(f'packages: is a text; write packages=["{given}"]')
+    return tuple(given)
 
 
 def _of_pool(pool: Pool) -> Options:

@@ -32,7 +32,12 @@ class Inputs:
 
     @classmethod
     def of(cls, data: Mapping[str, Any] | None) -> Inputs:
-        """Tells files from values. Raises UsageError for a file that is not there, and for what is no name of a variable."""
+        """Tells files from values. Raises UsageError for what is no mapping, for a file that is not there, and for what is no name
+        of a variable."""
+        if data is not None and not isinstance(data, Mapping):
+            raise UsageError(
+                f'data: is of type {type(data).__name__}; give values and Paths by name, such as data={{"sales": table}}'
+            )
         files: dict[str, Path] = {}
         found: dict[str, Any] = {}
         for name, value in (data or {}).items():

@@ -20,7 +20,9 @@ Stream = Generator[events.Event, None, None]
 
 
 def check_task(task: str) -> None:
-    """Raises UsageError for a task that says nothing."""
+    """Raises UsageError for a task that is no text, or says nothing."""
+    if not isinstance(task, str):
+        raise UsageError(f"task: is of type {type(task).__name__}; give a text that says what is to be done")
     if not task.strip():
         raise UsageError("the task is empty: say what is to be found out or done")
 

@@ -30,9 +30,11 @@ class ToolCall:
 
 @dataclass(slots=True)
 class Cell:
-    """Code that was executed. `result` is None where none is recorded; `images` are files in the run's folder."""
+    """Code that was executed. `result` is None where none is recorded; `images` are files in the run's folder; `number` is that
+    of its event, 0 where none is recorded."""
 
     source: str
+    number: int = 0
     result: CellResult | None = None
     images: tuple[str, ...] = ()
     calls: list[ToolCall] = field(default_factory=list)
@@ -94,6 +96,8 @@ class Teller:
     def __init__(self) -> None:
         self.story = Story()
         self._calls: dict[str, ToolCall] = {}
+        self._keys: dict[str, ToolCall] = {}
+        self._cut_off: dict[int, Cell] = {}
 
     def add(self, event: events.Event) -> None:
         story, calls = self.story, self._calls
@@ -112,7 +116,9 @@ class Teller:
             case events.RunResumed():
                 story.status, story.error = "unfinished", None
                 story.run, story.model = event.run, event.model
-            case events.TurnStarted() if turn.number == event.turn and not turn.cells:
+            case events.TurnStarted() if turn.number == event.turn and all(
+                cell.result is None for cell in turn.cells
+            ):
                 pass  # begun again after the run was cut off
             case events.TurnStarted():
                 story.turns.append(Turn(event.turn))
@@ -126,7 +132,7 @@ class Teller:
                 turn.usage += event.usage
                 turn.model_seconds += event.seconds
             case events.CodeStarted():
-                turn.cells.append(Cell(event.source))
+                self._start(turn, event)
             case events.Observed(cell=None, results=()):
                 turn.remarks.append(event.text)
             case events.Observed():
@@ -139,11 +145,7 @@ class Teller:
                     for before, result in zip(turn.cells[: len(event.earlier)], event.earlier, strict=False):
                         before.result = result
             case events.ToolCalled():
-                call = calls[event.call] = ToolCall(event.tool, event.arguments)
-                if not event.cell:
-                    turn.calls.append(call)
-                elif turn.cells:
-                    turn.cells[-1].calls.append(call)
+                self._call(turn, event)
             case events.ToolReturned():
                 _end_call(calls.get(event.call), event)
             case events.ApprovalGiven(allowed=False):
@@ -166,6 +168,26 @@ class Teller:
         if story.status == "unfinished":
             story.usage = sum((turn.usage for turn in story.turns), Usage())
             story.seconds = sum(turn.model_seconds + turn.code_seconds for turn in story.turns)
+
+    def _start(self, turn: Turn, event: events.CodeStarted) -> None:
+        """A cell that was cut off and starts once more stands once. Its calls stay: one that ended is not called anew."""
+        cut = [cell for cell in turn.cells if cell.result is None and 0 < event.cell <= cell.number]
+        self._cut_off |= {cell.number: cell for cell in cut}
+        turn.cells = [cell for cell in turn.cells if cell not in cut]
+        former = self._cut_off.pop(event.cell, None)
+        turn.cells.append(Cell(event.source, event.cell, calls=former.calls if former else []))
+
+    def _call(self, turn: Turn, event: events.ToolCalled) -> None:
+        call = self._calls[event.call] = ToolCall(event.tool, event.arguments)
+        if event.cell and not turn.cells:
+            return
+        siblings = turn.cells[-1].calls if event.cell else turn.calls
+        former = self._keys.get(event.key)
+        # with the key of one whose end is not known, it is that one, called again
+        siblings[:] = [each for each in siblings if each is not former]
+        siblings.append(call)
+        if event.key:
+            self._keys[event.key] = call
 
 
 def _files(given: Any) -> list[str]:
