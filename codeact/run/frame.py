@@ -249,6 +249,8 @@ class Run:
     @property
     def usage(self) -> Usage:
         """Of the whole run so far."""
+        if not self.begun:  # it may not be open yet
+            return self._meter.usage
         return self._meter.usage + self._between.undone + of_tools(self._record.log)
 
     def replay(self) -> Replay:

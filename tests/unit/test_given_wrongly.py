@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from codeact import Agent, ScriptedModel, UsageError
+from codeact.types import Usage
 
 agent: Callable[..., Agent[Any]] = Agent  # whatever a caller without a type checker gives
 
@@ -45,3 +46,7 @@ def test_what_is_no_data(tmp_path: Path, data: Any) -> None:
     for use in (lambda: made.run("Count.", data), lambda: made.session(data)):
         with pytest.raises(UsageError, match=rf"^data: is of type {type(data).__name__}; give .* by name"):
             use()
+
+
+def test_a_session_that_was_not_used_has_used_nothing(tmp_path: Path) -> None:
+    assert agent(ScriptedModel([]), runs=tmp_path).session().usage == Usage()
