@@ -31,7 +31,6 @@ def row(monkeypatch: pytest.MonkeyPatch) -> Callable[[Asked], tuple[Any, ...]]:
     """Makes the buttons of a question and its line, in this order: Allow, Always, Refuse."""
     monkeypatch.setattr(questions, "_listens", lambda: True)
     monkeypatch.setattr(questions, "_heard_beside_the_cell", lambda comm: None)
-    monkeypatch.setattr(questions, "UNREAD_SECONDS", 0.01)
 
     def make(question: Asked) -> tuple[Any, ...]:
         rows = questions._buttons(question, lambda: None)
@@ -74,15 +73,20 @@ def test_a_button_does_not_answer_with_words_that_are_no_arguments(
 
 
 def test_buttons_work_only_when_the_question_could_be_read(
-    row: Callable[[Asked], tuple[Any, ...]],
+    row: Callable[[Asked], tuple[Any, ...]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    widgets = row(asked())
-    assert [widget.disabled for widget in widgets] == [True, True, True, False]
-    enabled = threading.Event()
-    widgets[2].observe(lambda change: enabled.set(), "disabled")
-    questions._enable_later((SimpleNamespace(children=widgets),))
-    assert enabled.wait(10)
-    assert not any(widget.disabled for widget in widgets)
+    now = [100.0]
+    monkeypatch.setattr(questions, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(questions, "_can_type", lambda: True)
+    drawn: list[Any] = []
+    output: Any = SimpleNamespace(surround=lambda html, *rows: drawn.extend(rows))
+    person = Person(output)
+    person.asked = asked()
+    person.put(str, lambda: None)
+    (box,) = drawn
+    for now[0], disabled in ((100.0, True), (100.9, True), (101.0, False)):
+        person.look()
+        assert [widget.disabled for widget in box.children] == [disabled] * 3 + [False]
 
 
 def test_the_stop_button_ends_a_line_that_is_waited_for_in_an_event_loop(

@@ -167,6 +167,7 @@ class View:
     def look(self) -> None:
         """Draws what is new, when it is time for it, and asks what is to be asked."""
         self._put_question()
+        self._person.look()
         if self.due() == 0.0:
             self._draw()
 

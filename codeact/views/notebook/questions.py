@@ -58,6 +58,8 @@ class Person:
     def __init__(self, output: Output) -> None:
         self.asked: Asked | None = None
         self._output = output
+        self._unread: tuple[Any, ...] = ()
+        self._read_at = 0.0
 
     @property
     def question(self) -> Question | None:
@@ -77,11 +79,19 @@ class Person:
         buttons = _buttons(asked, wake)
         if buttons is not None:
             self._output.surround(html(), *buttons)
-            _enable_later(buttons)
+            self._unread, self._read_at = buttons, time.monotonic() + UNREAD_SECONDS
             return
         while asked.open:
             self._type(asked)
             self._output.put(html())
+
+    def look(self) -> None:
+        """Has the buttons work once the question could be read."""
+        if self._unread and time.monotonic() >= self._read_at:
+            rows, self._unread = self._unread, ()
+            for row in rows:
+                for widget in row.children:
+                    widget.disabled = False
 
     def _type(self, asked: Asked) -> None:
         path = asked.request.tool.path
@@ -160,17 +170,6 @@ def _buttons(asked: Asked, wake: Callable[[], None]) -> tuple[Any, ...] | None:
     for button in (allow, always, refuse):
         button.disabled = True
     return (HBox(widgets, layout=Layout(flex_flow="row wrap")),)
-
-
-def _enable_later(rows: tuple[Any, ...]) -> None:
-    def enable() -> None:
-        for row in rows:
-            for widget in row.children:
-                widget.disabled = False
-
-    timer = threading.Timer(UNREAD_SECONDS, enable)
-    timer.daemon = True
-    timer.start()
 
 
 def _heard_beside_the_cell(comm: Any) -> None:
