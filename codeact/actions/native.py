@@ -33,11 +33,14 @@ Definitions = Mapping[str, Mapping[str, Any]]
 """Function definitions by the name of the function."""
 
 
-def written(tool_calls: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str, Any]]:
-    """Id, name and arguments of each call of a reply, as they came; OpenAI's wrapping of several calls is taken off."""
+def written(tool_calls: Iterable[Any]) -> Iterator[tuple[str, str, Any]]:
+    """Id, name and arguments of each call of a reply, as they came; OpenAI's wrapping of several calls is taken off.
+
+    What is no call has no name, and itself for arguments, so that the model is told of it."""
     for call in tool_calls:
-        inner = call.get("function", call)
+        inner = call.get("function", call) if isinstance(call, Mapping) else call
         if not isinstance(inner, Mapping):
+            yield "", "", inner
             continue
         name, given, call_id = inner.get("name"), inner.get("arguments"), call.get("id")
         name = name if isinstance(name, str) else ""

@@ -14,7 +14,7 @@ from codeact.actions.calls import INTERPRETER, T, Take, find_calls, read_calls
 from codeact.actions.python import parse
 
 _CALL = re.compile(
-    r"<(?:invoke|function)(?:=| name=)[\"']?([\w.-]+)[\"']?>(.*?)(?:</(?:invoke|function)>|\Z)", re.DOTALL
+    r"<(?:invoke|function)(?:=| name=)[\"']?([\w.-]+)[\"']?>(.*?)(?:(</(?:invoke|function)>)|\Z)", re.DOTALL
 )
 _PARAMETER = re.compile(
     r"<parameter(?:=| name=)[\"']?([\w-]+)[\"']?[^>\n]*>\n?(.*?)\n?(?:</parameter>|\Z)", re.DOTALL
@@ -38,13 +38,19 @@ def find_tagged(text: str, take: Take[T]) -> tuple[tuple[T, ...], int, int]:
             arguments = text[marked.end() :].strip()
             taken = read_calls(f'{{"name": {json.dumps(marked["name"])}, "arguments": {arguments}}}', take)
         return taken, marked.start(), len(text) if marked["name"] else min(len(text), marked.end() + stop)
-    found = list(zip(range(_MOST_CALLS), _CALL.finditer(text), strict=False))
-    taken = tuple(each for _, call in found for each in _taken(call[1], _parameters(call[2]), take))
+    found = zip(range(_MOST_CALLS), _CALL.finditer(text), strict=False)
+    whole = [call for _, call in found if not _is_cut_off(call)]
+    taken = tuple(each for call in whole for each in _taken(call[1], _parameters(call[2]), take))
     if taken:
-        return taken, found[0][1].start(), found[-1][1].end()
+        return taken, whole[0].start(), whole[-1].end()
     react = _REACT.search(text)
     taken = _react(react["name"], react["input"].strip(), take) if react else ()
     return (taken, react.start(), react.end()) if taken and react else ((), 0, 0)
+
+
+def _is_cut_off(call: re.Match[str]) -> bool:
+    """Whether more parameters, or more of the last one, may have been meant to follow."""
+    return call[3] is None and "<param" in call[2]
 
 
 def _taken(name: str, arguments: Any, take: Take[T]) -> tuple[T, ...]:

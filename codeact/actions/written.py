@@ -31,9 +31,12 @@ _NAMED = re.compile(
     r"|\[TOOL_CALLS\]\s*(?P<mistral>[\w.-]+)(?:\[CALL_ID\]\w+)?(?:\[ARGS\])?\s*(?=\{)"
     r"|<function=(?P<llama>[\w.-]+)>\s*(?=\{)|<function name=[\"'](?P<named>[\w.-]+)[\"']>\s*(?=\{)"
 )
-_PAIRS = re.compile(r"<tool_call>\s*([\w.-]+)\s*((?:<arg_key>.*?</arg_value>\s*)+)", re.DOTALL)
+# no pair may follow that is cut off: the call would be made without it
+_PAIRS = re.compile(
+    r"<tool_call>\s*([\w.-]+)\s*((?:<arg_key>.*?</arg_value>\s*)+)(?!\s*<(?:a|\Z))", re.DOTALL
+)
 _PAIR = re.compile(r"<arg_key>(.*?)</arg_key>\s*<arg_value>(.*?)</arg_value>", re.DOTALL)
-_TAGGED = re.compile(r"<tool_calls?>\s*(?=[{\[])(.*?)\s*(?:</tool_calls?>|(?=<tool_call>)|\Z)", re.DOTALL)
+_TAGGED = re.compile(r"<tool_calls?>\s*(?=[{\[])(.*?)\s*(?:(</tool_calls?>)|(?=<tool_call>)|\Z)", re.DOTALL)
 # what may stand right before JSON
 _MARKS = re.compile(
     r"</?tool_calls?>|</?tools?>|</?function_calls?>|<\|python_tag\|>|functools(?=\[)|\[TOOL_CALLS\]|<\|(?:START|END)_ACTION\|>"
@@ -43,7 +46,7 @@ _LAST_MARKS = re.compile(rf"(?:(?:{_MARKS.pattern})\s*)+\Z")
 _CLOSED = ("```", "</tool_call>")
 _OSS_CALL = "<|channel|>commentary to="
 _TRIED = re.compile(
-    r"<tool_call>|\[TOOL_CALLS\]|<function=|<\|python_tag\|>|<invoke |<[|｜]tool[_▁]call[_▁]begin"
+    r"<tool_call>|\[TOOL_CALLS\]|<function(?:=| name=)|<\|python_tag\|>|<invoke |<[|｜]tool[_▁]call[_▁]begin"
 )
 
 
@@ -163,17 +166,20 @@ def _unreadable(text: str) -> tuple[tuple[Written, ...], int, int]:
     tags = list(_TAGGED.finditer(text))[:_MOST_CALLS]
     for tag in tags:
         try:
-            call = named_call(_mended(tag[1]))
+            call = named_call(_mended(tag[1], closed=tag[2] is not None))
         except Unreadable:
             return (), 0, 0
         found += [call] if call else []
     return (tuple(found), tags[0].start(), tags[-1].end()) if found else ((), 0, 0)
 
 
-def _mended(body: str) -> Any:
+def _mended(body: str, *, closed: bool) -> Any:
+    """A call with the brackets that its model forgot. What was cut off has no closing tag, and a number or a word that ends it
+    may have been meant to go on."""
     from codeact.actions.arguments import read
 
-    for ending in ("", "}", "}}"):
+    forgotten = ("}", "}}") if closed and body.endswith(('"', "'", "}", "]")) else ()
+    for ending in ("", *forgotten):
         try:
             return read(body + ending)
         except Unreadable as error:

@@ -33,6 +33,7 @@ class Connection:
         self._client: Client | None = None
         self._holder: asyncio.Task[None] | None = None
         self._stop = asyncio.Event()
+        self._ready: asyncio.Future[Client] | None = None
 
     async def open(self) -> Client:
         """The client, which is connected anew where it is not connected. Raises McpError."""
@@ -42,6 +43,7 @@ class Connection:
             await self._end()
             self._stop = asyncio.Event()
             ready: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
+            self._ready = ready
             self._holder = asyncio.create_task(self._hold(ready))
             try:
                 async with asyncio.timeout(START_SECONDS):
@@ -106,6 +108,8 @@ class Connection:
         self._stop.set()
         holder, self._holder = self._holder, None
         if holder is not None:
+            if self._ready is not None and not self._ready.done():
+                holder.cancel()  # it waits for the server's first words, not for the stop
             await asyncio.wait([holder])
 
     async def _hold(self, ready: asyncio.Future[Client]) -> None:

@@ -13,6 +13,8 @@ from codeact.tools.arguments import Wrong
 from codeact.tools.crossing import answer_of
 from codeact.tools.plain import plain
 
+_TOO_LONG = 10**values.MAX_DIGITS
+
 
 def text(result: Any) -> str:
     """What a call came to: what `ToolRunner.call` returns, whether it was made now or answered from a record."""
@@ -51,18 +53,28 @@ def _in_a_file(made: Mapping[str, Any]) -> str:
 
 def _plain(value: Any) -> Any:
     match value:
+        case int() if abs(value) >= _TOO_LONG:
+            # Python refuses to write out much longer ones, and readers of JSON to take them
+            return f"(an integer of {value.bit_length():,} bits)"
         case float() if not math.isfinite(value):
             return None
+        case None | bool() | int() | float() | str():
+            return value
         case bytes() | bytearray() | memoryview():
             return f"({len(value):,} bytes)"
         case dict():
-            return {str(key): _plain(item) for key, item in value.items()}
+            return {_key(key): _plain(item) for key, item in value.items()}
         case list() | tuple() | set() | frozenset():
             return [_plain(item) for item in value]
     records = getattr(value, "to_dict", None)
     if callable(records) and hasattr(value, "columns"):
         return _plain(records("records"))
     try:
-        return plain(value)
+        found = plain(value)
     except Wrong:
         return str(value)
+    return _plain(found)
+
+
+def _key(key: Any) -> str:
+    return str(_plain(key) if isinstance(key, int) else key)

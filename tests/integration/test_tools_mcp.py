@@ -273,6 +273,15 @@ def test_what_cannot_be_used_is_one_line(config: Any, message: str) -> None:
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("waits", ["mcp_connection", "mcp_servers"])
+def test_a_server_that_says_nothing_is_ended(waits: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(f"codeact.tools.{waits}.START_SECONDS", 0.5)
+    silent = {"command": sys.executable, "args": ["-c", "import sys; sys.stdin.read()", str(SERVER)]}
+    with pytest.raises(ToolSourceError, match=r"silent did not .* within 0\.5 s"):
+        McpServers({"mcpServers": {"silent": silent}}).start()
+    assert children() == []
+
+
 def test_one_server_that_fails_ends_the_others() -> None:
     both = {"mcpServers": {**stdio()["mcpServers"], "a": ABSENT}}
     with pytest.raises(ToolSourceError), McpServers(both):

@@ -42,6 +42,14 @@ def test_an_unknown_name_goes_back_as_one_that_endpoints_take(name: str, sent: s
     assert called(name, {}) == [(sent, {})]
 
 
+@pytest.mark.parametrize("odd", ["x", 5, ["x"], {"id": "a", "function": "x"}])
+def test_what_is_no_call_is_told_to_the_model(odd: Any) -> None:
+    [call] = FUNCTIONS.read(Reply("", tool_calls=(odd,)), 1, ()).calls
+    assert call.name == "unnamed"
+    assert call.problem is not None
+    assert "arguments are not a" in call.problem
+
+
 def test_several_calls_in_openais_wrapping() -> None:
     uses = [
         {"recipient_name": "functions.order_status", "parameters": {"order_id": "A"}},

@@ -25,6 +25,7 @@ from hypothesis import strategies as st
 from codeact.inside import large, tables, values
 from codeact.inside.records import Record, made
 from codeact.tools import returned
+from sandbox.hostcalls import Answer
 
 BERLIN = ZoneInfo("Europe/Berlin")
 KEYS = st.none() | st.booleans() | st.integers() | st.text(max_size=5) | st.dates() | st.tuples(st.integers())
@@ -278,6 +279,20 @@ def test_a_large_result_without_its_file_says_why() -> None:
         large.opened(made, lambda value: value, lambda value: value)
     with pytest.raises(values.BadValue):
         values.decode({"$": "large", **made})
+
+
+def test_a_model_that_called_a_tool_itself_is_told_the_size_of_an_integer_too_long_to_write() -> None:
+    huge = 1 << 20_000
+    said = "(an integer of 20,001 bits)"
+    for result, expected in (
+        (huge, said),
+        (-huge, said),
+        ([huge, 7], f'["{said}", 7]'),
+        ({huge: True}, f'{{"{said}": true}}'),
+        (Decimal(10) ** 5 * 2, "200000"),
+    ):
+        made, buffers = values.encode(result)
+        assert returned.text(Answer(made, buffers)) == expected
 
 
 def test_a_model_that_called_a_tool_itself_is_told_where_a_large_result_lies() -> None:

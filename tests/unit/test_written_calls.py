@@ -134,6 +134,30 @@ def test_what_tries_to_be_a_call_is_answered_with_how_to_write_it(text: str) -> 
     assert '{"name": "NAME", "arguments"' in reading.problem
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'{OPENED}{{"name": "order_status", "arguments": {{"order_id": "A-1"',
+        f'{OPENED}{{"name": "order_status", "arguments": {{"order_id": 1',
+        f'{OPENED}{{"name": "order_status", "arguments": {{"order_id": "A-1"}}',
+        f'{OPENED}{{"name": "order_status", "arguments": {{"order_id": 1{CLOSED}',
+        f'{OPENED}{{"name": "order_status", "arguments": {{"order_id": "A-1", "details": true{CLOSED}',
+        f"{OPENED}order_status\n<arg_key>order_id</arg_key><arg_value>A-1</arg_value><arg_key>det",
+        f"{OPENED}order_status\n<arg_key>order_id</arg_key>\n<arg_value>A-1</arg_value>\n<",
+        f"{OPENED}order_status\n<arg_key>order_id</arg_key>\n<arg_value>A-1</arg_value>\n<arg_key>det",
+        "<function=order_status>\n<parameter=order_id>\nA-1",
+        "<function=order_status>\n<parameter=order_id>\nA-1\n</parameter>\n<para",
+        "<function=order_status>\n<parameter=order_id>\nA-1\n</parameter>",
+        '<function name="order_status">\n<parameter name="order_id">A-1',
+        '<invoke name="order_status"><parameter name="order_id">A-1</parameter><parameter name="details">t',
+    ],
+)
+def test_a_call_that_is_cut_off_is_not_completed(text: str) -> None:
+    reading = read(text)
+    assert reading.calls == ()
+    assert reading.problem is not None
+
+
 def test_arguments_that_are_cut_off_are_no_call_but_its_problem() -> None:
     [call] = read('<function=order_status>{"order_id": "A').calls
     assert call.arguments == {}
