@@ -28,6 +28,7 @@ from codeact.errors import UsageError
 from codeact.models import resolve
 from codeact.tools.tool import Tool
 from codeact.types import Model
+from sandbox.held import scratch_folder
 
 DONE, USAGE, INFRA_LEFT, LIMIT, INTERRUPTED = 0, 1, 2, 3, 130
 ORACLE_TURNS, ORACLE_TOKENS = 1_000, 1_000_000_000
@@ -228,7 +229,7 @@ def _perform(
     def model_of(job: Job, tools: Sequence[Tool]) -> AbstractContextManager[Model]:
         return nullcontext(model) if model is not None else oracle(job.task, job.arm, tools)
 
-    with runner.scratch() as folder, runner.warm_pool(plan.arms, asked.jobs) as pool:
+    with scratch_folder() as folder, runner.warm_pool(plan.arms, asked.jobs) as pool:
         own = Performing(plan, model_of, price, pool, folder)
         performer: Performer = runner.ByArm(own, {name: made(folder) for name, made in peers.items()})
         outcome = runner.run(

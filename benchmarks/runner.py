@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import shutil
-import tempfile
 import threading
 import time
 from collections import deque
@@ -380,12 +379,6 @@ class _State:
             self.stopped = True
             self.gave_up = made.error or "the infrastructure failed"
         return True
-
-
-@contextlib.contextmanager
-def scratch() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="codeact-benchmarks-") as folder:
-        yield Path(folder)
 
 
 @contextlib.contextmanager

@@ -139,17 +139,9 @@ def _definition(name: str, tool: Tool) -> Mapping[str, Any]:
 
 def _code_function(name: str) -> Mapping[str, Any]:
     code = {"type": "string", "description": "Python source, run as one cell."}
-    parameters = {
-        "type": "object",
-        "properties": {"code": code},
-        "required": ["code"],
-        "additionalProperties": False,
-    }
-    described = "Runs Python in a persistent Jupyter kernel and returns what it printed."
-    return {
-        "type": "function",
-        "function": {"name": name, "description": described, "parameters": parameters},
-    }
+    return _function(
+        name, "Runs Python in a persistent Jupyter kernel and returns what it printed.", {"code": code}
+    )
 
 
 def _answer_function(answer: Mapping[str, Any] | None) -> Mapping[str, Any]:
@@ -158,17 +150,23 @@ def _answer_function(answer: Mapping[str, Any] | None) -> Mapping[str, Any]:
     for key in ("$schema", "$id"):
         own.pop(key, None)
     own.setdefault("description", "The answer itself, and not a sentence about it.")
-    parameters: dict[str, Any] = {
+    return _function(FINAL, "Ends the task with its answer.", {"value": own}, definitions)
+
+
+def _function(
+    name: str, description: str, properties: Mapping[str, Any], definitions: Mapping[str, Any] | None = None
+) -> Mapping[str, Any]:
+    """A function all of whose parameters are required."""
+    parameters = {
         "type": "object",
-        "properties": {"value": own},
-        "required": ["value"],
+        "properties": properties,
+        "required": list(properties),
         "additionalProperties": False,
-        **definitions,
+        **(definitions or {}),
     }
-    described = "Ends the task with its answer."
     return {
         "type": "function",
-        "function": {"name": FINAL, "description": described, "parameters": parameters},
+        "function": {"name": name, "description": description, "parameters": parameters},
     }
 
 
