@@ -60,6 +60,8 @@ class Style:
         if reply.finish == "content_filter":
             return Reading(reply.text, problem=self.said["filtered"])
         found = _READERS[self.name](reply, self.definitions)
+        if not (found.acts or found.problem or found.thoughts):
+            return replace(found, problem=self.said["silent"])
         return replace(found, calls=_with_ids(found.calls, turn, used))
 
     def complete(self, text: str, *, first_block_only: bool) -> int | None:

@@ -48,13 +48,16 @@ _OSS_CALL = "<|channel|>commentary to="
 _TRIED = re.compile(
     r"<tool_call>|\[TOOL_CALLS\]|<function(?:=| name=)|<\|python_tag\|>|<invoke |<[|｜]tool[_▁]call[_▁]begin"
 )
+_BEGUN = re.compile(
+    r"\{\s*[\"'](?:name|function|tool|tool_name|function_name|action|arguments|parameters)[\"']\s*:"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
     """`calls` in order; `thoughts` are what stands before them, `end` where the model's own text ends (None: at its end).
 
-    `tried`: it holds the marks of a call, and none could be read.
+    `tried`: it holds the marks of a call, or one in JSON that is broken, and none could be read.
     """
 
     calls: tuple[Written, ...]
@@ -68,12 +71,12 @@ def find(text: str, known: Collection[str]) -> Found:
     call only of one of these. Behind what the model invents as a result nothing is read."""
     start = 0 if _OSS_CALL in text else behind_thinking(text)
     if start is None:
-        return Found((), text.strip(), tried=bool(_TRIED.search(text)))
+        return Found((), text.strip(), tried=_tried(text))
     calls, first, _ = _calls(text[start:], known)
     if not calls:
         cut = NEXT_TURN.search(text, start)
         end = cut.start() if cut and not _TRIED.search(text) else None
-        return Found((), text[start:end].strip(), end, bool(_TRIED.search(text, start)))
+        return Found((), text[start:end].strip(), end, _tried(text[start:]))
     invented = INVENTION.search(text, start + first)
     if invented and invented.start() > start + first and not _within_call(text, invented.start()):
         before, earlier, _ = _calls(text[start : invented.start()], known)
@@ -89,6 +92,30 @@ def complete(text: str, known: Collection[str]) -> int | None:
         return None
     found = find(text, known)
     return (len(text) if found.end is None else found.end) if found.calls else None
+
+
+def _tried(text: str) -> bool:
+    """Whether a text without calls was to hold one."""
+    if _TRIED.search(text):
+        return True
+    begun = _BEGUN.search(text)
+    return begun is not None and not _is_whole(text[begun.start() :])
+
+
+def _is_whole(text: str) -> bool:
+    """Whether a text begins with an object that can be read, such as an answer that has a `name`."""
+    try:
+        json.JSONDecoder(strict=False).raw_decode(text)
+    except (ValueError, RecursionError):
+        return isinstance(_literal(text), dict)
+    return True
+
+
+def _literal(text: str) -> Any:
+    try:
+        return ast.literal_eval(text.strip())
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        return None
 
 
 def _before(text: str) -> str:

@@ -83,7 +83,7 @@ def test_what_does_not_stop_is_killed_and_the_loss_said(fresh: Sandbox, code: st
         ("import ctypes; ctypes.string_at(0)", "SIGSEGV"),
         ("import os; os.abort()", "SIGABRT"),
         ("import os, time; os.kill(-1, 9); time.sleep(20)", "killed from inside"),
-        ("import os; os.kill(os.getppid(), 9)", "killed from inside"),
+        ("import os, time; os.kill(os.getppid(), 9); time.sleep(20)", "killed from inside"),
         ("import os; os.kill(os.getpid(), 9)", "SIGKILL"),
         ("!kill -9 -1", "the kernel"),
         ("import os, time; os.kill(-1, 15); time.sleep(20)", "killed from inside"),
@@ -121,6 +121,20 @@ def test_a_death_is_noticed_at_once_and_named(box: Sandbox, code: str, said: str
     assert (cell.status, cell.lost) == ("died", "all variables")
     assert said in notices(cell)
     assert box.read("file.txt") == b"kept"
+    next_cell_works(box)
+
+
+def test_a_death_behind_the_end_of_a_cell_is_told_with_the_next(box: Sandbox) -> None:
+    """What ends the kernel may reach it after the cell: then that cell went well, and the next says what was lost."""
+    fine(box.run("kept = 1"))
+    cell = box.run("import os; os.kill(os.getppid(), 9)")
+    if cell.status == "ok":
+        assert cell.lost is None
+        cell = box.run("kept")
+    else:
+        assert cell.status == "died"
+    assert cell.lost == "all variables"
+    assert "killed from inside" in notices(cell)
     next_cell_works(box)
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from codeact.actions.styles import style
+from codeact.actions.styles import STYLES, style
 from codeact.tools.load import tools_from
-from codeact.types import Code, Reply
+from codeact.types import ActionStyle, Code, Reply
 from tests.unit.test_written_calls import order_status, rate
 
 TOOLS = tools_from([order_status, rate])
@@ -114,3 +114,12 @@ def test_an_endpoint_that_takes_a_call_out_of_fenced_text() -> None:
 def test_thinking_before_calls_is_no_thought() -> None:
     made = {"id": "a", "function": {"name": "rate", "arguments": {"currency": "EUR"}}}
     assert FUNCTIONS.read(Reply("<think>hm</think>I look.", tool_calls=(made,)), 1, ()).thoughts == "I look."
+
+
+@pytest.mark.parametrize("name", STYLES)
+@pytest.mark.parametrize("text", ["", " \n", "<think>It is 5.</think>", "<think>It is 5.</think>\n"])
+def test_a_reply_of_nothing_is_no_answer(name: ActionStyle, text: str) -> None:
+    reading = style(name).read(Reply(text), 1, ())
+    assert reading.problem is not None
+    assert "empty" in reading.problem
+    assert not reading.acts

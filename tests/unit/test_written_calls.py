@@ -106,6 +106,8 @@ def test_calls_in_text_are_read(text: str, calls: list[tuple[str, object]]) -> N
 NO_CALLS = {
     "words": "The order was sent.",
     "data": '{"id": "A-1", "state": "sent"}',
+    "data with a name": '{"name": "Ann", "state": "sent"}',
+    "Python data with a name": "{'name': 'Ann', 'state': 'sent'}",
     "a definition": '{"name": "order_status", "description": "Where an order is.", "parameters": {"type": "object"}}',
     "another's Python": "print(1 + 1)",
     "a call in a sentence": "I would call order_status(order_id) for that.",
@@ -125,6 +127,11 @@ def test_what_is_no_call_is_prose(text: str) -> None:
         f"{OPENED}\norder_status A-1\n{CLOSED}",
         "[TOOL_CALLS]",
         "<think>\nhm\n<tool_call>",
+        JSON[:-1],
+        JSON[:30],
+        f"I ask for it. {JSON[:40]}",
+        f"```json\n{JSON[:40]}",
+        "{'name': 'order_status', 'arguments': {'order_id': 'A-1'",
     ],
 )
 def test_what_tries_to_be_a_call_is_answered_with_how_to_write_it(text: str) -> None:
