@@ -18,6 +18,7 @@ import click
 from benchmarks import afterwards, commands
 from benchmarks.arms import ARMS, PEERS
 from benchmarks.commands import USAGE, Asked
+from benchmarks.runner import Unwritten
 from codeact.errors import CodeActError
 from sandbox import SandboxError
 
@@ -198,6 +199,9 @@ def entry() -> int:
         return USAGE
     except (click.Abort, KeyboardInterrupt):
         return commands.INTERRUPTED
+    except Unwritten as error:
+        click.echo(f"benchmarks: error: {error}", err=True)
+        return commands.INFRA_LEFT
     except (CodeActError, SandboxError, OSError) as error:
         click.echo(f"benchmarks: error: {' '.join(str(error).split())}", err=True)
         return USAGE

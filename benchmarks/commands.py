@@ -328,4 +328,7 @@ def _say_estimates(plan: Plan, price: Price | None) -> None:
 
 
 def _say(line: str) -> None:
-    click.echo(line, err=True)
+    try:
+        click.echo(line, err=True)
+    except BrokenPipeError:  # nobody reads how far it is: the attempts go on, and are stored
+        pass

@@ -88,7 +88,7 @@ class Caller:
             answer = self._task.oracle(tools, narrow=True) if self._task.oracle else self._task.gold_answer
         except _Over:
             return
-        except Exception as error:  # noqa: BLE001 - the attempt fails, with this as its answer
+        except BaseException as error:  # noqa: BLE001 - the attempt fails, with this as its answer; it is waited for
             answer = f"the reference solution failed: {type(error).__name__}: {error}"
         self._says.put((FINAL, {"value": answer}))
 

@@ -52,6 +52,7 @@ class Job:
     arm: str
     repeat: int
     key: str
+    model: str = ""
 
 
 @dataclass(frozen=True)
@@ -128,6 +129,7 @@ class Plan:
                     repeat=repeat,
                     schema=SCHEMA_VERSION,
                 ),
+                model,
             )
             for repeat in range(1, self.repeats + 1)
             for task in self.tasks

@@ -7,6 +7,7 @@ import json
 import shutil
 import threading
 import time
+import traceback
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -27,6 +28,7 @@ from codeact.errors import (
     ModelAuthError,
     ModelNotFound,
     ModelRefused,
+    ScriptEnded,
 )
 from codeact.events import LimitReached
 from codeact.tools.definitions import schema
@@ -42,22 +44,16 @@ IN_A_ROW = 8
 WARM = 4
 """Sandboxes that wait, at most."""
 CHARACTERS_PER_TOKEN = 4
+MOST_SAID = 300
+"""Characters of what a fault of the harness says."""
 
 
 class Unusable(CodeActError):
     """The model cannot be asked at all: no attempt would end otherwise."""
 
 
-class _Broken(CodeActError):
-    """An attempt could not be made or judged, by a fault of the harness or of its suite."""
-
-    @classmethod
-    def of(cls, job: Job, error: Exception) -> _Broken:
-        broken = cls(
-            f"{job.task.id} ({job.arm}, repeat {job.repeat}): the harness failed: {type(error).__name__}: {error}; leave the task out with --task, or mend it"
-        )
-        broken.__cause__ = error
-        return broken
+class Unwritten(CodeActError):
+    """The disk does not take what was made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +64,30 @@ class Made:
     trace: Sequence[Mapping[str, Any]] = ()
 
 
+def broken(job: Job, error: BaseException) -> Made:
+    """An attempt that could not be made, judged or written, by a fault of the harness or of its suite."""
+    said = " ".join(f"the harness failed: {type(error).__name__}: {error}".split())[:MOST_SAID]
+    task = job.task
+    return Made(
+        Attempt(
+            key=job.key,
+            suite=task.suite,
+            task=task.id,
+            template=task.template,
+            category=task.category,
+            size=task.size,
+            arm=job.arm,
+            model=job.model,
+            repeat=job.repeat,
+            error=said,
+            started=now(),
+        ),
+        [{"type": "broken", "traceback": "".join(traceback.format_exception(error))}],
+    )
+
+
 class Performer(Protocol):
-    """Makes one attempt. Raises Unusable; what else fails is in the attempt."""
+    """Makes one attempt. Raises Unusable; whatever else it raises counts as a failure of the infrastructure."""
 
     def __call__(self, job: Job) -> Made: ...
 
@@ -112,7 +130,7 @@ class Performing:
             finally:
                 self._active.discard(agent)
         wall = time.monotonic() - clock
-        if isinstance(failure, ModelAuthError | ModelNotFound):
+        if isinstance(failure, ModelAuthError | ModelNotFound) and not isinstance(failure, ScriptEnded):
             raise Unusable(str(failure))
         stop = stop_reason(result, failure, cost_cut=model.cut)
         scored = stop not in ("infra_error", "interrupted")
@@ -228,7 +246,8 @@ def _run(
 
 
 def stop_reason(result: Result, failure: Exception | None, *, cost_cut: bool) -> StopReason:
-    """Why an attempt ended. A request that the endpoint refuses, such as one that is too long, is the arm's own doing."""
+    """Why an attempt ended. A request that the endpoint refuses, such as one that is too long, is the arm's own doing, and so is
+    the end of a script."""
     match result.status:
         case "answered":
             return "submitted"
@@ -242,7 +261,7 @@ def stop_reason(result: Result, failure: Exception | None, *, cost_cut: bool) ->
             return known.get(limits[-1] if limits else "turns", "turn_limit")
     if cost_cut:
         return "cost_limit"
-    return "refused" if isinstance(failure, ModelRefused) else "infra_error"
+    return "refused" if isinstance(failure, ModelRefused | ScriptEnded) else "infra_error"
 
 
 def definition_tokens(arm: arms.Arm, tools: Sequence[Tool]) -> int:
@@ -297,7 +316,8 @@ def run(
     on_done: Callable[[Attempt, Progress], None] = lambda made, progress: None,
 ) -> Outcome:
     """Makes attempts, in their order, and stores each. Once `cost_limit` (USD, with what was `spent` before) is reached, no more
-    are begun. Raises Unusable."""
+    are begun. What goes wrong within one attempt ends no more than that one. Raises Unusable, and Unwritten where the disk does
+    not take an attempt; what was under way is stored before, as far as that goes."""
     queue, lock = deque((job, 1) for job in jobs), threading.Lock()
     progress = Progress(len(jobs), cost=spent)
     state = _State()
@@ -317,19 +337,18 @@ def run(
             try:
                 made = performer(job)
             except Unusable as error:
-                with lock:
-                    state.unusable = state.unusable or error
-                    state.stopped = True
+                state.end(error)
                 return
-            except Exception as error:  # noqa: BLE001 - a fault of ours in one attempt: what is under way is stored first
-                with lock:
-                    state.crash = state.crash or _Broken.of(job, error)
-                    state.stopped = True
-                return
+            except BaseException as error:  # noqa: BLE001 - SystemExit too: nothing that an attempt meets ends the others
+                made = broken(job, error)
             with lock:
                 if made.attempt.stop_reason == "interrupted":
                     return
-                store.append(made.attempt, made.trace)
+                try:
+                    made = _stored(store, job, made)
+                except OSError as error:
+                    state.end(_unwritten(store, error))
+                    return
                 if state.count(made.attempt, progress) and tried < TRIES:
                     queue.append((job, tried + 1))
                 on_done(made.attempt, progress)
@@ -344,13 +363,27 @@ def run(
             interrupted = state.stopped = True
             performer.interrupt()
             performer.interrupt()
-    if state.unusable is not None:
-        raise state.unusable
-    if state.crash is not None:
-        raise state.crash
+    if state.ended is not None:
+        raise state.ended
     seconds = time.monotonic() - progress.began
     return Outcome(
         progress, progress.total - progress.done, state.cost_reached, interrupted, state.gave_up, seconds
+    )
+
+
+def _stored(store: Store, job: Job, made: Made) -> Made:
+    """What was written of an attempt: that it could not be, where it holds what cannot. Raises OSError."""
+    try:
+        store.append(made.attempt, made.trace)
+    except (ValueError, TypeError, RecursionError) as error:
+        made = broken(job, error)
+        store.append(made.attempt, made.trace)
+    return made
+
+
+def _unwritten(store: Store, error: OSError) -> Unwritten:
+    return Unwritten(
+        f"{store.folder}: cannot be written: {error.strerror or error}; mend that, and the same command carries on"
     )
 
 
@@ -360,8 +393,12 @@ class _State:
     cost_reached: bool = False
     gave_up: str = ""
     in_a_row: int = 0
-    unusable: Unusable | None = None
-    crash: Exception | None = None
+    ended: CodeActError | None = None
+
+    def end(self, error: CodeActError) -> None:
+        """No more attempts are begun."""
+        self.ended = self.ended or error
+        self.stopped = True
 
     def count(self, made: Attempt, progress: Progress) -> bool:
         """Counts an attempt; whether the infrastructure failed it."""

@@ -8,9 +8,11 @@ report/            made from these; may be deleted
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import fcntl
 import gzip
+import io
 import json
 import os
 import re
@@ -118,17 +120,23 @@ class Store:
         return [dataclasses.replace(made, infra_failures=failures[place]) for place, made in latest.items()]
 
     def append(self, made: Attempt, trace: Iterable[Mapping[str, Any]] | None = None) -> None:
-        """Writes an attempt, its trace first. When this returns, both are on the disk."""
+        """Writes an attempt, its trace first. When this returns, both are on the disk. Raises OSError where they cannot be; nothing
+        of the attempt is left then."""
         if trace is not None:
             path = self.trace(made.key)
             path.parent.mkdir(exist_ok=True)
             content = "".join(f"{self._line(line)}\n" for line in trace)
             write(path, gzip.compress(content.encode("utf-8", "replace"), mtime=0))
-        with (self.folder / ATTEMPTS).open("ab+") as file:
-            _end_torn_line(file)
-            file.write(f"{self._line(dataclasses.asdict(made))}\n".encode("utf-8", "replace"))
-            file.flush()
-            os.fsync(file.fileno())
+        line = f"{self._line(dataclasses.asdict(made))}\n".encode("utf-8", "replace")
+        with (self.folder / ATTEMPTS).open("ab+", buffering=0) as file:
+            end = file.seek(0, os.SEEK_END)
+            torn = end and os.pread(file.fileno(), 1, end - 1) != b"\n"  # by a crash: it ends where it is
+            try:
+                _write_whole(file, b"\n" + line if torn else line)
+            except OSError:
+                with contextlib.suppress(OSError):
+                    file.truncate(end)
+                raise
 
     def _line(self, value: Any) -> str:
         """As JSON that every reader takes: what it has no number for becomes null."""
@@ -149,24 +157,25 @@ class Store:
             ) from error
 
 
-def _end_torn_line(file: Any) -> None:
-    """A line that a crash cut off ends where it is, so that the next one is whole."""
-    end = file.seek(0, os.SEEK_END)
-    if end:
-        file.seek(end - 1)
-        if file.read(1) != b"\n":
-            file.write(b"\n")
+def _write_whole(file: io.FileIO, content: bytes) -> None:
+    written = 0
+    while written < len(content):
+        written += file.write(content[written:])
+    os.fsync(file.fileno())
 
 
 def write(path: Path, content: str | bytes) -> None:
-    """A whole file or none."""
+    """A whole file or none. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.part")
-    with part.open("wb") as file:
-        file.write(content.encode() if isinstance(content, str) else content)
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(path)
+    try:
+        with part.open("wb", buffering=0) as file:
+            _write_whole(file, content.encode() if isinstance(content, str) else content)
+        part.replace(path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            part.unlink()
+        raise
 
 
 def differences(before: Mapping[str, Any], after: Mapping[str, Any], prefix: str = "") -> list[str]:

@@ -159,5 +159,5 @@ def written_answers(arguments: Mapping[str, Any], *, whole: bool) -> list[Any]:
 def _as_json(text: str) -> Any:
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None

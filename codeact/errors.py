@@ -5,6 +5,7 @@ CodeActError                one line: the thing, the reason, the mend
 ├── JournalError            a run that cannot be recorded any more
 ├── ModelError              no model, or one that does not answer             exit code 5
 │   ├── ModelNotFound       unknown name, missing extra, missing weights
+│   │   └── ScriptEnded     a script or a recording has no reply left
 │   ├── ModelAuthError      the key was refused
 │   ├── ModelUnreachable    no connection, or it broke and retries are used up
 │   ├── ModelBadReply       the endpoint answers what is not a chat completion
@@ -47,6 +48,10 @@ class ModelError(CodeActError):
 
 
 class ModelNotFound(ModelError):
+    pass
+
+
+class ScriptEnded(ModelNotFound):
     pass
 
 

@@ -53,7 +53,7 @@ class Pump(Generic[T]):
                     break
                 self._queue.put(("item", item))
             self._queue.put(("stop", None))
-        except Exception as error:  # noqa: BLE001 - it is raised where the item is waited for
+        except BaseException as error:  # noqa: BLE001 - it is raised where the item is waited for, which would wait for ever
             self._queue.put(("stop", error))
         finally:
             close = getattr(items, "close", None)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -120,7 +121,7 @@ class Smolagents:
     def interrupt(self) -> None:
         self._interrupted = True
         for process in list(self._active):
-            process.kill()
+            _kill(process)
 
     def __call__(self, job: Job) -> Made:
         task = job.task
@@ -178,19 +179,19 @@ class Smolagents:
             (folder / "stderr").open("w+") as errors,
             subprocess.Popen(
                 self._command, cwd=folder, env=environment, text=True, encoding="utf-8",
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors,
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, start_new_session=True,
             ) as process,
         ):  # fmt: skip
             self._active.add(process)
-            late = threading.Timer(seconds, process.kill)
+            late = threading.Timer(seconds, _kill, (process,))
             late.start()
             try:
                 if self._interrupted:
-                    process.kill()
+                    _kill(process)
                 end = self._answer(process, asked, {tool.name: tool for tool in world.tools()})
             finally:
                 late.cancel()
-                process.kill()
+                _kill(process)
                 self._active.discard(process)
             if end is not None:
                 return end, None
@@ -269,6 +270,14 @@ class Smolagents:
         )
 
 
+def _kill(process: subprocess.Popen[str]) -> None:
+    """Ends the process and what it has started, which would hold its pipes open. It has not been waited for yet."""
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
 def _lines(process: subprocess.Popen[str], first: str) -> Iterator[dict[str, Any]]:
     assert process.stdin is not None
     assert process.stdout is not None
@@ -287,7 +296,7 @@ def _call(tools: Mapping[str, Tool], line: Mapping[str, Any]) -> dict[str, Any]:
         return {"error": {"type": "UnknownTool", "message": f"there is no tool {line['tool']!r}"}}
     try:
         return {"value": tool.call(**tool.check(line["arguments"]))}
-    except Exception as error:  # noqa: BLE001 - whatever it is, it is the call's result
+    except BaseException as error:  # noqa: BLE001 - whatever it is, it is the call's result
         return {"error": {"type": type(error).__name__, "message": str(error)}}
 
 

@@ -289,7 +289,13 @@ def _cell(text: str) -> str:
 def failures(found: Analysis, most: int = 200) -> Sequence[tuple[str, ...]]:
     """Attempts that were not right, with why."""
     return [
-        (made.task, made.arm, str(made.repeat), made.stop_reason, made.reason or made.error or "")
+        (
+            made.task,
+            made.arm,
+            str(made.repeat),
+            made.stop_reason,
+            "; ".join(filter(None, (made.error, made.reason))),
+        )
         for made in _wrong(found)
     ][:most]
 

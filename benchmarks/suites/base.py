@@ -24,6 +24,10 @@ LATENCY = 0.04
 LIMITS = RunLimits(turns=20, seconds=300, tokens=200_000)
 
 
+UNCOMPARABLE = (ArithmeticError, RecursionError, TypeError, ValueError)
+"""What a judge raises for an answer that it cannot compare, such as a number of 400 digits: it is not the right one."""
+
+
 class ToolFault(ValueError):
     """What a tool of a world raises: its class is the code, `retryable` whether the same call may go well later.
 
@@ -172,9 +176,11 @@ class Verdict:
 
 def check(task: Task, answer: Any, world: World) -> Verdict:
     """Judges an attempt by its answer, the state that it left, and what it did on the way."""
-    judge = task.judge or same_answer
-    answer_ok = judge(task, answer)
-    state_ok = not task.gold_state or digest(world.state()) == task.gold_state
+    try:
+        answer_ok = (task.judge or same_answer)(task, answer)
+    except UNCOMPARABLE:
+        answer_ok = False
+    state_ok = not task.gold_state or _is_gold(world.state(), task.gold_state)
     wrong = next((call.tool for call in world.log if call.changed and call.tool in task.forbidden), None)
     reasons = [
         "" if answer_ok else f"the answer is {_short(answer)}, not {_short(task.gold_answer)}",
@@ -188,6 +194,13 @@ def check(task: Task, answer: Any, world: World) -> Verdict:
         side_effect=wrong,
         reason="; ".join(filter(None, reasons)),
     )
+
+
+def _is_gold(state: Any, gold: str) -> bool:
+    try:
+        return digest(state) == gold
+    except ValueError:  # it holds NaN or an infinity, which no right solution writes
+        return False
 
 
 def same_answer(task: Task, answer: Any) -> bool:
@@ -246,9 +259,17 @@ def changes(before: Any, after: Any, path: str = "") -> list[str]:
             for line in changes(before.get(key), after.get(key), f"{path}.{key}" if path else str(key))
         ]
     if isinstance(before, list) and isinstance(after, list):
-        gone = [f"{path} -{canonical(each)}" for each in before if each not in after]
-        return gone + [f"{path} +{canonical(each)}" for each in after if each not in before]
-    return [] if before == after else [f"{path}: {canonical(before)} -> {canonical(after)}"]
+        gone = [f"{path} -{_told_of(each)}" for each in before if each not in after]
+        return gone + [f"{path} +{_told_of(each)}" for each in after if each not in before]
+    return [] if before == after else [f"{path}: {_told_of(before)} -> {_told_of(after)}"]
+
+
+def _told_of(value: Any) -> str:
+    """A part of a state in words: as `canonical`, whatever was written into it."""
+    try:
+        return canonical(value)
+    except ValueError:
+        return repr(value)
 
 
 def suite_hash(tasks: Iterable[Task]) -> str:
@@ -269,5 +290,8 @@ def _file_digest(path: Path) -> str:
 
 
 def _short(value: Any) -> str:
-    text = repr(value)
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # a number of more digits than Python writes
+        text = f"of type {type(value).__name__}, too large to be shown"
     return text if len(text) <= 80 else f"{text[:79]}…"

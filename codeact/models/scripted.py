@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import get_args
 
-from codeact.errors import ModelNotFound, UsageError
+from codeact.errors import ScriptEnded, UsageError
 from codeact.models import wire
 from codeact.types import Delta, Finish, Reply, Request, Usage
 
@@ -20,7 +20,7 @@ class ScriptedModel:
     """Plays `replies` in order, whoever asks; a plain string is a reply that ends with `stop`.
 
     Text streams word by word, usage is estimated where a reply has none. `requests` are those it saw. Threads may share
-    it. Raises ModelNotFound when asked once more than there are replies.
+    it. Raises ScriptEnded when asked once more than there are replies.
     """
 
     small = False
@@ -66,7 +66,7 @@ class ScriptedModel:
         with self._lock:
             position = len(self.requests)
             if position >= len(self._replies):
-                raise ModelNotFound(
+                raise ScriptEnded(
                     f"{self.name} has no reply left: it holds {position}, and one more was asked for; add a line to it"
                 )
             self.requests.append(request)

@@ -254,6 +254,21 @@ def test_what_the_endpoint_failed_is_not_scored_and_is_tried_again(
     assert (made.scored, made.infra_failures) == (True, 3)
 
 
+def test_a_script_that_is_at_its_end_has_failed_that_attempt_and_the_run_goes_on(
+    tmp_path: Path, benchmarks: Benchmarks
+) -> None:
+    function = {"name": "final_answer", "arguments": '{"value": 1}'}
+    reply = {"content": "", "tool_calls": [{"id": "c1", "type": "function", "function": function}]}
+    (tmp_path / "script.jsonl").write_text(json.dumps(reply) + "\n")
+    only = [flag for task in NUMBERS[:3] for flag in ("--task", task)]
+    done = benchmarks("run", "-s", "small-tasks", "-m", "scripted:script.jsonl", "--arms", "json", "-o", "made", *only)  # fmt: skip
+    assert done.code == 0, done.err
+    ends = sorted((each["stop_reason"], each["success"]) for each in lines(tmp_path / "made"))
+    assert ends == [("refused", False), ("refused", False), ("submitted", False)]
+    page = (tmp_path / "made" / "report" / "report.html").read_text()
+    assert page.count("has no reply left: it holds 1") == 2
+
+
 def test_a_key_that_is_refused_ends_a_run_at_once(
     benchmarks: Benchmarks, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -91,6 +91,7 @@ def test_it_has_the_key_of_the_endpoint_and_no_other_secret(
         ("raise SystemExit('no such thing')", "no such thing"),
         ("print('not JSON', flush=True)", "without a result"),
         ("print(json.dumps({'call': 1}), flush=True)", "without a result"),
+        ("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)", "it was ended"),
     ],
 )
 def test_an_end_without_a_result_is_a_failure_of_the_infrastructure(
@@ -101,6 +102,14 @@ def test_an_end_without_a_result_is_a_failure_of_the_infrastructure(
     assert made.error is not None
     assert words in made.error
     assert [path.name for path in tmp_path.iterdir()] == ["stand_in.py"]
+
+
+def test_what_it_has_started_ends_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would hold the pipe open that the end of the process is told by."""
+    monkeypatch.setattr(smolagents, "PATIENCE", 0.0)
+    script = "import os, signal\nif os.fork():\n    os.kill(os.getpid(), signal.SIGKILL)\nsignal.pause()"
+    made = play(stand_in(tmp_path, script), tmp_path, limits=Limits(seconds=1.0)).attempt
+    assert (made.success, made.stop_reason) == (None, "infra_error")
 
 
 @pytest.mark.parametrize(

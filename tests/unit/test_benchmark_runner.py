@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import resource
 import threading
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,9 +13,8 @@ import pytest
 from benchmarks import runner
 from benchmarks.attempts import Attempt
 from benchmarks.plan import Job, Plan
-from benchmarks.runner import Made, Unusable
+from benchmarks.runner import Made, Unusable, Unwritten
 from benchmarks.store import Store
-from codeact.errors import CodeActError
 
 PLAN = Plan("small-tasks", "test", "m", ("code",), repeats=2)
 
@@ -112,17 +113,53 @@ def test_a_model_that_cannot_be_asked_ends_the_run(tmp_path: Path) -> None:
     assert len(performs.tried) <= 2
 
 
-def test_a_fault_of_the_harness_names_the_attempt_and_keeps_the_others(tmp_path: Path) -> None:
-    jobs = PLAN.jobs("m")
+@pytest.mark.parametrize("error", [ZeroDivisionError("oops"), SystemExit("oops"), KeyboardInterrupt("oops")])
+def test_a_fault_of_the_harness_ends_its_attempt_and_no_other(tmp_path: Path, error: BaseException) -> None:
+    bad = PLAN.jobs("m")[4]
 
     def outcome(job: Job, tried: int) -> Attempt:
-        if job.key == jobs[4].key:
-            raise ZeroDivisionError("oops")
+        if job.key == bad.key:
+            raise error
         return attempt(job, True)
 
-    with pytest.raises(CodeActError, match=rf"{jobs[4].task.id} .*ZeroDivisionError: oops"):
-        play(Performs(outcome), tmp_path)
-    assert 4 <= len(Store(tmp_path).attempts()) <= 5
+    done = play(Performs(outcome), tmp_path)
+    assert (done.open, done.progress.done, done.interrupted, done.gave_up) == (1, 23, False, "")
+    (left,) = [made for made in Store(tmp_path).attempts() if not made.scored]
+    assert (left.task, left.arm, left.repeat, left.model) == (bad.task.id, bad.arm, bad.repeat, "m")
+    assert (left.stop_reason, left.infra_failures) == ("infra_error", runner.TRIES)
+    assert left.error == f"the harness failed: {type(error).__name__}: oops"
+    assert "in outcome" in Store(tmp_path).read_trace(bad.key)[0]["traceback"]
+
+
+def test_what_cannot_be_written_of_an_attempt_is_a_fault_of_that_one(tmp_path: Path) -> None:
+    deep: list[object] = []
+    for _ in range(100_000):
+        deep = [deep]
+    bad = PLAN.jobs("m")[2].key
+    performs = Performs(lambda job, tried: replace(attempt(job, True), answer=deep if job.key == bad else 1))
+    done = play(performs, tmp_path)
+    assert (done.open, done.progress.done) == (1, 23)
+    (left,) = [made for made in Store(tmp_path).attempts() if not made.scored]
+    assert left.key == bad
+    assert "RecursionError" in str(left.error)
+
+
+def test_a_full_disk_ends_the_run_and_leaves_no_half_of_an_attempt(tmp_path: Path) -> None:
+    performs = Performs(lambda job, tried: replace(attempt(job, True), answer="x" * 3000))
+    play(performs, tmp_path, PLAN.jobs("m")[:2])
+    before, limits = len(performs.tried), resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, limits[1]))
+    try:
+        with pytest.raises(Unwritten, match=r"cannot be written: File too large; .* the same command"):
+            play(performs, tmp_path, PLAN.jobs("m")[2:])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert (tmp_path / "attempts.jsonl").read_text().endswith("}\n")
+    assert len(performs.tried) - before <= 1 + 2  # one fits; each of two workers was told no
+    assert len(Store(tmp_path).attempts()) == 2
+    done = {made.key for made in Store(tmp_path).attempts()}
+    play(performs, tmp_path, [job for job in PLAN.jobs("m") if job.key not in done])
+    assert len(Store(tmp_path).attempts()) == 24
 
 
 def test_attempts_run_at_once(tmp_path: Path) -> None:

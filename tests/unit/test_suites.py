@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from benchmarks.suites import OWN, Split, direct, messy, small_tasks, suite, toolworld
-from benchmarks.suites.base import canonical, changes, check, digest, same, suite_hash
+from benchmarks.suites.adapters import dabench, spider, wtq
+from benchmarks.suites.base import Called, canonical, changes, check, digest, same, suite_hash
 from codeact.errors import UsageError
+from codeact.tools.tool import Tool
 
 CHANGELOG = Path(toolworld.__file__).parents[1] / "CHANGELOG.md"
 VERSIONS = {"toolworld": toolworld.VERSION, "small-tasks": small_tasks.VERSION, "messy": messy.VERSION}
@@ -71,6 +73,54 @@ def test_a_task_is_answered_by_its_gold_and_by_nothing_else() -> None:
     for task in suite("small-tasks"):
         assert direct.solve(task).success
         assert not check(task, None, task.start(0.0)).success
+
+
+def deep(levels: int) -> Any:
+    value: Any = 1
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+@dataclasses.dataclass
+class Left:
+    """A world of which only the state is left."""
+
+    left: Any
+    log: tuple[Called, ...] = ()
+
+    def tools(self) -> list[Tool]:
+        return []
+
+    def state(self) -> Any:
+        return self.left
+
+
+@pytest.mark.parametrize(
+    ("judge", "gold"),
+    [
+        (None, 2.5),
+        (None, deep(20_000)),
+        (dabench.judge, {"mean": "2.5"}),
+        (wtq.judge, ["2.5"]),
+        (spider.judge, [[2.5]]),
+    ],
+)
+def test_an_answer_that_cannot_be_compared_is_wrong(judge: Any, gold: Any) -> None:
+    task = dataclasses.replace(suite("small-tasks")[0], judge=judge, gold_answer=gold)
+    for value in (10**400, 10**5000, float("nan"), float("inf"), deep(20_000), [], {}, {"mean": []}, None):
+        for answer in (value, [value], {"mean": value}, [[value]]):
+            made = check(task, answer, task.start(0.0))
+            assert (made.success, made.answer_ok) == (False, False)
+            assert made.reason
+
+
+def test_a_state_with_what_no_json_has_is_wrong_and_is_told() -> None:
+    before, after = {"price": 1.5, "tags": []}, {"price": float("nan"), "tags": [float("inf")]}
+    task = dataclasses.replace(suite("small-tasks")[0], gold_state=digest(before))
+    assert not check(task, task.gold_answer, Left(after)).state_ok
+    assert check(task, task.gold_answer, Left(before)).success
+    assert changes(before, after) == ["price: 1.5 -> nan", "tags +inf"]
 
 
 def test_what_has_changed_has_a_new_version() -> None:
