@@ -108,7 +108,18 @@ class Left:
 )
 def test_an_answer_that_cannot_be_compared_is_wrong(judge: Any, gold: Any) -> None:
     task = dataclasses.replace(suite("small-tasks")[0], judge=judge, gold_answer=gold)
-    for value in (10**400, 10**5000, float("nan"), float("inf"), deep(20_000), [], {}, {"mean": []}, None):
+    answers: list[Any] = [
+        10**400,
+        10**5000,
+        float("nan"),
+        float("inf"),
+        deep(20_000),
+        [],
+        {},
+        {"mean": []},
+        None,
+    ]
+    for value in answers:
         for answer in (value, [value], {"mean": value}, [[value]]):
             made = check(task, answer, task.start(0.0))
             assert (made.success, made.answer_ok) == (False, False)
