@@ -146,7 +146,7 @@ class ToolProgress(Event):
 class ToolReturned(Event):
     """How a call ended: `value` as it went back into the sandbox (JSON, or the name of a file in the run's folder where
     it is large or holds tables), or `error` with the class and the message that the cell saw. `replayed`: it was
-    answered from the journal, nothing was executed. `seconds` are the tool's own, `waited` those before and between its
+    answered from the journal, nothing was executed, and `arguments` are those that it was made with then. `seconds` are the tool's own, `waited` those before and between its
     attempts: for a person, for its turn where it has a rate, before a retry."""
 
     call: str
@@ -159,6 +159,7 @@ class ToolReturned(Event):
     waited: float = 0.0
     attempts: int = 1
     replayed: bool = False
+    arguments: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

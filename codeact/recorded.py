@@ -9,7 +9,8 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Container, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from codeact import events
 from codeact.errors import CallRefused
@@ -45,6 +46,7 @@ class RecordedCalls:
     def load(self, log: Iterable[events.Event]) -> None:
         """Takes the calls of a log, in place of what was known."""
         cells: dict[int, _Cell] = {}
+        arguments: dict[str, dict[str, Any]] = {}
         begun: dict[str, tuple[_Cell, tuple[str, str], Unknown]] = {}
         for event in log:
             match event:
@@ -64,10 +66,13 @@ class RecordedCalls:
                         other is cell for other, _, _ in begun.values()
                     )
                     begun[event.call] = (cell, key, call)
+                    arguments[event.call] = event.arguments
+                case events.ApprovalGiven(allowed=True, arguments=dict(written)):
+                    arguments[event.call] = {**arguments.get(event.call, {}), **written}
                 case events.ToolReturned(replayed=False) if event.call in begun:
                     cell, key, call = begun.pop(event.call)
                     known = cell.known[key]
-                    known[known.index(call)] = event
+                    known[known.index(call)] = replace(event, arguments=arguments[event.call])
         with self._lock:
             self._cells, self._cell = cells, _Cell()
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from codeact import events
 from codeact.inside import values
@@ -20,12 +20,14 @@ SHOWN_WAIT = 0.05
 
 @dataclass(slots=True)
 class Call:
-    """One call of a record. `ok` is None where no end is recorded."""
+    """One call of a record. `arguments` are those that it was made with; `first` is what those that a person changed were
+    before. `ok` is None where no end is recorded."""
 
     call: str
     tool: str
     cell: int | None = None
     arguments: dict[str, Any] = field(default_factory=dict)
+    first: dict[str, Any] = field(default_factory=dict)
     ok: bool | None = None
     value: Any = None
     file: str | None = None
@@ -43,21 +45,54 @@ def of(log: Iterable[events.Event]) -> list[Call]:
         match event:
             case events.ToolCalled():
                 calls[event.call] = Call(event.call, event.tool, event.cell, event.arguments)
+            case events.ApprovalGiven(allowed=True, arguments=dict(changed)) if event.call in calls:
+                change(calls[event.call], changed)
             case events.ToolReturned(replayed=False):
                 end(calls.setdefault(event.call, Call(event.call, event.tool)), event)
     return list(calls.values())
+
+
+class Changeable(Protocol):
+    """A call whose arguments a person may change."""
+
+    arguments: dict[str, Any]
+    first: dict[str, Any]
+
+
+def change(call: Changeable, written: Mapping[str, Any]) -> None:
+    """Gives a call the arguments that a person wrote in place of those that it came with."""
+    given = call.arguments
+    call.first = {
+        name: given.get(name, NOT_GIVEN)
+        for name, value in written.items()
+        if value == SECRET or given.get(name, NOT_GIVEN) != value
+    }
+    call.arguments = {**given, **written}
 
 
 def end(call: Call, event: events.ToolReturned) -> None:
     call.ok, call.value, call.file, call.error = event.ok, event.value, event.file, event.error
     call.seconds, call.waited, call.attempts = event.seconds, event.waited, event.attempts
     call.replayed = event.replayed
+    if event.arguments is not None:
+        call.arguments = event.arguments
 
 
 def line(call: Call, arrow: str) -> str:
     """A call and what came of it."""
-    arguments = ", ".join(f"{clean(name)}={_value(value)}" for name, value in call.arguments.items())
-    return f"{clean(call.tool)}({_cut(arguments, SHOWN_ARGUMENTS)}) {arrow} {outcome(call)}"
+    return f"{made(call)} {arrow} {outcome(call)}"
+
+
+def made(call: Call) -> str:
+    """A call as it was made, and what a person changed of it."""
+    shown = f"{clean(call.tool)}({_arguments(call.arguments)})"
+    return f"{shown} (changed from {_arguments(call.first)})" if call.first else shown
+
+
+def _arguments(values: Mapping[str, Any]) -> str:
+    return _cut(
+        ", ".join(f"{clean(name)}={_value(value)}" for name, value in values.items()), SHOWN_ARGUMENTS
+    )
 
 
 def outcome(call: Call) -> str:
@@ -92,7 +127,6 @@ def table(calls: Sequence[Call]) -> list[str]:
     """A head, a line for each call, and a line of sums."""
     rows = [("call", "cell", "seconds", "waited", "tries", "what was called", "what came of it")]
     for call in calls:
-        arguments = ", ".join(f"{clean(name)}={_value(value)}" for name, value in call.arguments.items())
         rows.append(
             (
                 call.call,
@@ -100,7 +134,7 @@ def table(calls: Sequence[Call]) -> list[str]:
                 f"{call.seconds:.2f}",
                 f"{call.waited:.2f}" if call.waited >= SHOWN_WAIT else "",
                 str(call.attempts or ""),
-                f"{clean(call.tool)}({_cut(arguments, SHOWN_ARGUMENTS)})",
+                made(call),
                 outcome(call),
             )
         )
@@ -149,6 +183,9 @@ class _Word(str):
     __repr__ = str.__str__
 
 
+NOT_GIVEN = _Word("(not given)")
+
+
 def _cut(text: str, size: int) -> str:
     flat = " ".join(text.split())
     return flat if len(flat) <= size else f"{flat[: size - 3]}..."
@@ -165,6 +202,10 @@ class Tally:
 
     def called(self, event: events.ToolCalled) -> None:
         self._open[event.call] = Call(event.call, event.tool, event.cell, event.arguments)
+
+    def approved(self, event: events.ApprovalGiven) -> None:
+        if event.allowed and event.arguments and event.call in self._open:
+            change(self._open[event.call], event.arguments)
 
     def returned(self, event: events.ToolReturned) -> Call | None:
         """The call that ended, where it is to be told by itself."""

@@ -161,6 +161,8 @@ class View:
             case events.ToolCalled():
                 self._tally.called(event)
                 self._screen.wait(f"calling {clean(event.tool)}")
+            case events.ApprovalGiven():
+                self._tally.approved(event)
             case events.ToolProgress():
                 self._screen.wait(calls.progress(event))
             case events.ToolReturned():

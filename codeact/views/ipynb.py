@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib import resources
 from keyword import iskeyword
 from pathlib import Path
@@ -20,6 +20,7 @@ import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from codeact.views import story as stories
+from codeact.views.calls import NOT_GIVEN
 from codeact.views.story import Cell, Story, ToolCall, Turn
 from codeact.workspace import IMPORTED
 from sandbox.text import clean
@@ -64,9 +65,9 @@ def _setup(story: Story, folder: Path, beside: Path) -> str:
         Path(file).stem: _relative(str(folder.absolute() / file), beside.absolute()) for file in story.given
     }
     calls = [
-        {"tool": call.tool, "arguments": call.arguments, "ok": call.ok, "value": call.value, "error": call.error}
+        {"tool": call.tool, "arguments": arguments, "ok": call.ok, "value": call.value, "error": call.error}
         for turn in story.turns
-        for call in (*turn.calls, *(call for cell in turn.cells for call in cell.calls))
+        for call, arguments in _as_written(turn)
         if call.ok is not None and call.file is None
     ]  # fmt: skip
     imported = IMPORTED.get(str(story.settings.get("image")), {})
@@ -81,6 +82,16 @@ def _setup(story: Story, folder: Path, beside: Path) -> str:
         *map(_outside, story.settings.get("loaded") or ()),
     ]
     return "\n".join(lines)
+
+
+def _as_written(turn: Turn) -> Iterator[tuple[ToolCall, dict[str, Any]]]:
+    """The calls of a turn with the arguments that the code here gives them: its own, which a person may have changed."""
+    for call in turn.calls:
+        yield call, call.arguments
+    for cell in turn.cells:
+        for call in cell.calls:
+            given = {**call.arguments, **call.first}
+            yield call, {name: value for name, value in given.items() if value is not NOT_GIVEN}
 
 
 def _asset(name: str) -> str:
@@ -101,7 +112,8 @@ def _literal(value: Any) -> str:
 
 
 def _turn(turn: Turn, folder: Path) -> Iterator[Node]:
-    said = [clean(turn.thoughts).strip(), *(f"> {_line(remark)}" for remark in turn.remarks)]
+    remarks = [*turn.remarks, *_changes(turn)]
+    said = [clean(turn.thoughts).strip(), *(f"> {_line(remark)}" for remark in remarks)]
     if text := "\n\n".join(part for part in said if part):
         yield new_markdown_cell(text)
     for call in turn.calls:
@@ -110,9 +122,22 @@ def _turn(turn: Turn, folder: Path) -> Iterator[Node]:
         yield from _cell(cell, folder)
 
 
+def _changes(turn: Turn) -> Iterator[str]:
+    """What a person changed of the calls, which the code does not show."""
+    for call in (*turn.calls, *(call for cell in turn.cells for call in cell.calls)):
+        if call.first:
+            changed = {name: call.arguments[name] for name in call.first}
+            yield f"A person changed a call of {call.tool}: {_arguments(changed)} in place of {_arguments(call.first)}"
+
+
+def _arguments(values: Mapping[str, Any]) -> str:
+    shown = (f"{name}={value if value is NOT_GIVEN else _literal(value)}" for name, value in values.items())
+    return ", ".join(shown)
+
+
 def _call(call: ToolCall) -> Node:
     """A call that the model made itself, as code that makes it."""
-    arguments = ", ".join(f"{name}={_literal(value)}" for name, value in call.arguments.items())
+    arguments = _arguments(call.arguments)
     if not all(name.isidentifier() and not iskeyword(name) for name in call.arguments):
         arguments = f"**{_literal(call.arguments)}"
     namespace, _, name = call.tool.rpartition(".")

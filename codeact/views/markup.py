@@ -230,8 +230,14 @@ def _call(call: ToolCall) -> dict[str, str]:
         result = call.error
     else:
         result = f"in {call.file}" if call.file else short(call.value)
-    arguments = ", ".join(f"{name}={short(value)}" for name, value in call.arguments.items())
+    arguments = _arguments(call.arguments)
+    if call.first:
+        arguments += f" (changed from {_arguments(call.first)})"
     return {"tool": call.tool, "arguments": arguments, "result": result, "seconds": f"{call.seconds:.3f}"}
+
+
+def _arguments(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={short(value)}" for name, value in values.items())
 
 
 def pretty(value: Any) -> str:

@@ -8,16 +8,19 @@ from typing import Any
 
 from codeact import events
 from codeact.types import Artifact, Usage
+from codeact.views.calls import change
 from codeact.views.pieces import Coming, Draft
 from sandbox.types import CellResult
 
 
 @dataclass(slots=True)
 class ToolCall:
-    """One call of a tool. `ok` is None where no end is recorded."""
+    """One call of a tool. `arguments` are those that it was made with; `first` is what those that a person
+    changed were before. `ok` is None where no end is recorded."""
 
     tool: str
     arguments: dict[str, Any]
+    first: dict[str, Any] = field(default_factory=dict)
     ok: bool | None = None
     value: Any = None
     file: str | None = None
@@ -148,6 +151,8 @@ class Teller:
                 self._call(turn, event)
             case events.ToolReturned():
                 _end_call(calls.get(event.call), event)
+            case events.ApprovalGiven(allowed=True, arguments=dict(changed)) if event.call in calls:
+                change(calls[event.call], changed)
             case events.ApprovalGiven(allowed=False):
                 _refuse_call(calls, turn, event)
             case events.Retrying():

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from codeact.errors import CallRefused
-from codeact.events import Event, ToolCalled, ToolReturned
+from codeact.events import ApprovalGiven, Event, ToolCalled, ToolReturned
 from codeact.recorded import RecordedCalls, Unknown
 
 
@@ -37,6 +37,18 @@ def test_equal_calls_come_in_the_order_in_which_they_were_made_and_each_once() -
     assert values(calls, "a", "a", "b") == ["c1", "c3", "c2"]
     with pytest.raises(CallRefused, match="nothing new is executed"):
         calls.take("pay", "a")
+
+
+def test_a_call_that_a_person_changed_comes_with_the_arguments_that_it_was_made_with() -> None:
+    first = replace(called("c1", "a"), arguments={"amount": 5000, "to": "Ann"})
+    said = ApprovalGiven(call="c1", tool="pay", allowed=True, by="person", arguments={"amount": 1})
+    calls = RecordedCalls([first, said, returned("c1", 7), called("c2", "b"), returned("c2", 8)])
+    calls.begin(1, ended=True)
+    found = [calls.take("pay", digest) for digest in "ab"]
+    assert [one.arguments for one in found if isinstance(one, ToolReturned)] == [
+        {"amount": 1, "to": "Ann"},
+        {},
+    ]
 
 
 def test_calls_belong_to_their_cell() -> None:

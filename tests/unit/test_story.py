@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 
 from codeact import events
 from codeact.types import Code, Reading, Usage
+from codeact.views.ipynb import notebook
+from codeact.views.report import render
 from codeact.views.story import tell
 from sandbox.types import CellResult
 
@@ -64,6 +67,20 @@ def test_so_do_those_before_it_in_its_turn_and_their_calls() -> None:
         (1, OK, [True]),
         (2, OK, [True]),
     ]
+
+
+def test_a_call_that_a_person_changed_has_the_arguments_that_it_was_made_with(tmp_path: Path) -> None:
+    first = dataclasses.replace(called("c1", 1, "k1"), arguments={"amount": 5000, "to": "Ann"})
+    written = {"amount": 1, "note": "x"}
+    said = events.ApprovalGiven(call="c1", tool="pay", allowed=True, by="person", arguments=written)
+    story = tell([*BEGUN, started(1), first, said, returned("c1"), observed()])
+    [call] = story.turns[0].cells[0].calls
+    assert call.arguments == {"amount": 1, "to": "Ann", "note": "x"}
+    page = render(story, tmp_path)
+    assert "amount=1, to=Ann, note=x (changed from amount=5000, note=(not given))" in page
+    setup, told, *_ = notebook(story, tmp_path, tmp_path).cells[1:]
+    assert "'arguments': {'amount': 5000, 'to': 'Ann'}" in setup.source  # what the code there gives
+    assert "amount=1, note='x' in place of amount=5000, note=(not given)" in told.source
 
 
 def test_a_cell_that_was_cut_off_for_good_stays_with_its_calls() -> None:

@@ -74,6 +74,43 @@ def test_a_call_is_one_line(how: dict[str, Any], line: str) -> None:
     assert drawn(*call(1, **how)) == [line]
 
 
+SAID: dict[str, Any] = {"tool": "shop.order", "allowed": True, "by": "person"}
+
+
+@pytest.mark.parametrize(
+    ("given", "written", "shown"),
+    [
+        ({"n": 5, "to": "Ann"}, {"n": 1}, "shop.order(n=1, to='Ann') (changed from n=5)"),
+        ({"n": 5, "to": "Ann"}, {"n": 1, "to": "Ann"}, "shop.order(n=1, to='Ann') (changed from n=5)"),
+        ({"n": 5}, {"note": "x"}, "shop.order(n=5, note='x') (changed from note=(not given))"),
+        ({"n": None}, {"n": 0}, "shop.order(n=0) (changed from n=None)"),
+        ({"pin": "(secret)"}, {"pin": "(secret)"}, "shop.order(pin=(secret)) (changed from pin=(secret))"),
+        ({"n": 5}, None, "shop.order(n=5)"),
+        ({"n": "\x1b[1m"}, {"n": "\x1b[2J"}, r"shop.order(n='\x1b[2J') (changed from n='\x1b[1m')"),
+    ],
+)  # fmt: skip
+def test_a_call_that_a_person_changed_is_shown_as_it_was_made(
+    given: dict[str, Any], written: dict[str, Any] | None, shown: str
+) -> None:
+    called, returned = call(1, arguments=given)
+    log = [called, events.ApprovalGiven(call="c1", arguments=written, **SAID), returned]
+    assert drawn(*log) == [f"{shown} -> {{'state': 'sent'}} | 0.2 s"]
+    assert shown in calls.table(calls.of(log))[1]
+
+
+def test_a_change_of_a_call_that_was_refused_is_none() -> None:
+    called, returned = call(1, **FAILED)
+    said = events.ApprovalGiven(call="c1", arguments={"n": 9}, **{**SAID, "allowed": False})
+    assert drawn(called, said, returned)[0].startswith("shop.order(n=1) -> KeyError")
+
+
+def test_a_replayed_call_is_shown_with_the_arguments_of_the_record() -> None:
+    known = events.ToolReturned(
+        call="c1", tool="pay", ok=True, value="sent", arguments={"n": 7}, replayed=True
+    )
+    assert drawn(known) == ["pay(n=7) -> 'sent' | 0.0 s | from the journal"]
+
+
 def test_many_calls_are_told_in_sum() -> None:
     many = [event for n in range(1, 101) for event in call(n, **(FAILED if n % 10 == 0 else {}))]
     lines = drawn(*many, *call(101, "crm.find"))
