@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from codeact import events
@@ -16,7 +16,7 @@ from sandbox.hostcalls import HostCall
 
 class Answering:
     """`guess` is an answer in words that was asked about; it stands where nothing better comes. While `muted`, answers are
-    checked as ever, and kept nowhere but in `again`: the code that gives them is executed again."""
+    checked as ever, and kept for `again` alone: the code that gives them is executed again."""
 
     def __init__(self, check: Check, said: Mapping[str, str], record: Record) -> None:
         self._check, self._said, self._record = check, said, record
@@ -24,7 +24,7 @@ class Answering:
         self._refused: deque[tuple[Any, str]] = deque()
         self.guess: Answer | None = None
         self.muted = False
-        self.again: list[Answer] = []
+        self._again: list[Answer] = []
 
     def renew(self) -> None:
         """For another task: no answer was given yet."""
@@ -45,11 +45,16 @@ class Answering:
 
     def _take(self, given: Any, answer: Callable[[], Answer]) -> None:
         try:
-            (self.again if self.muted else self._accepted).append(answer())
+            (self._again if self.muted else self._accepted).append(answer())
         except Exception as refusal:
             if not self.muted:
                 self._refused.append((given, str(refusal)))
             raise
+
+    def again(self) -> Sequence[Answer]:
+        """What was accepted while `muted`, since this was last asked."""
+        answers, self._again = self._again, []
+        return answers
 
     @property
     def given(self) -> bool:

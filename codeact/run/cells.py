@@ -57,6 +57,8 @@ class Cells:
             set_up=self._set_up,
             begin=lambda cell: self._begin(cell, ended=True),
             end=tools.end,
+            answers=answering.again,
+            same=record.is_same,
             stopped=lambda: meter.interrupts > self._interrupts_before,
         )
         self._interrupts_before = 0

@@ -263,7 +263,7 @@ class Run:
                 restored = self._cells.restore(cells, files=False) if cells else Restored()
         finally:
             self._tools.close()
-        return compared(self._standing, cells, restored, self._answering.again)
+        return compared(self._standing, cells, restored)
 
     @property
     def shown(self) -> bool:

@@ -15,13 +15,15 @@ what it had come to."""
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """A cell that ended. `result` is None where only its being `ok` is recorded; `network`: it used the network."""
+    """A cell that ended. `result` is None where only its being `ok` is recorded; `network`: it used the network. `answers` are
+    those that it gave and that were accepted."""
 
     number: int
     turn: int
     source: str
     result: CellResult | None
     network: bool = False
+    answers: tuple[events.AnswerGiven, ...] = ()
 
     @property
     def status(self) -> str:
@@ -48,6 +50,7 @@ def history(log: Iterable[events.Event]) -> History:
     started: dict[int, str] = {}
     open_: list[int] = []
     networked: set[int] = set()
+    answers: dict[int, list[events.AnswerGiven]] = {}
     gone: set[int] = set()
     cells: list[Past] = []
     for event in log:
@@ -56,17 +59,26 @@ def history(log: Iterable[events.Event]) -> History:
                 open_ = []
             case events.CodeStarted():
                 number = event.cell or max(started, default=0) + 1
-                started[number] = event.source
+                started[number], answers[number] = event.source, []
                 gone.discard(number)
                 if number not in open_:
                     open_.append(number)
             case events.ConnectionEnded() if open_:
                 networked.add(open_[-1])
+            case events.AnswerGiven(accepted=True) if open_:
+                answers[open_[-1]].append(event)
             case events.Observed(cell=CellResult() as last):
                 known = [*event.earlier, last]
                 results = [*[None] * (len(open_) - len(known)), *known]
                 cells += [
-                    Past(number, event.turn, started[number], result, number in networked)
+                    Past(
+                        number,
+                        event.turn,
+                        started[number],
+                        result,
+                        number in networked,
+                        tuple(answers[number]),
+                    )
                     for number, result in zip(open_, results, strict=False)
                 ]
                 open_ = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import dataclasses
+import io
 import shutil
 import threading
 import time
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from codeact import blobs, events, journal
+from codeact.answers import Answer
 from codeact.blobs import PICTURES
 from codeact.errors import JournalError, UsageError
 from codeact.inside import packed
@@ -89,6 +91,19 @@ class Record:
         except OSError as error:
             raise JournalError(f"{folder}: cannot be written: {error.strerror}; free some space") from error
         return path.relative_to(self._folder).as_posix()
+
+    def is_same(self, given: events.AnswerGiven, answer: Answer) -> bool:
+        """Whether an answer is the recorded one. Where JSON holds no more of it than its name, its file is what counts."""
+        if given.answer != answer.shown:
+            return False
+        if given.file is None or answer.typed is None or not isinstance(answer.shown, str):
+            return True
+        now = io.BytesIO()
+        packed.write(now, *answer.typed)
+        try:
+            return (self._folder / given.file).read_bytes() == now.getvalue()
+        except OSError:  # there is nothing to compare with any more
+            return True
 
     def close(self) -> None:
         with self._lock:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from codeact import events
-from codeact.answers import Answer
 from codeact.run.history import Past
 from codeact.run.restore import Restored
 from codeact.run.resume import Standing
@@ -29,17 +27,9 @@ class Replay:
         return not self.differences
 
 
-def compared(
-    standing: Standing, cells: Sequence[Past], restored: Restored, answers: Sequence[Answer]
-) -> Replay:
+def compared(standing: Standing, cells: Sequence[Past], restored: Restored) -> Replay:
     differences = [restored.failed] if restored.failed is not None else []
     differences += [line for line in restored.differences if " was not run again" not in line]
-    given = [e.answer for e in standing.log if isinstance(e, events.AnswerGiven) and e.accepted]
-    by_code = any(past.status == "ok" and "final_answer" in past.source for past in cells)
-    if not differences and by_code and answers and given and answers[-1].shown != given[-1]:
-        differences.append(
-            f"the answer now is {answers[-1].shown!r:.200}, and first it was {given[-1]!r:.200}"
-        )
     return Replay(
         run=standing.run,
         cells=len(restored.cells),

@@ -10,10 +10,13 @@ import ast
 import json
 import re
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Any
 
-from codeact import context
+from codeact import context, events
+from codeact.answers import Answer
 from codeact.run.history import Past
 from codeact.workspace import FOLDER, PACKAGE
 from sandbox import CellError, CellResult, Dropped, Rich, Sandbox, Stream
@@ -44,7 +47,8 @@ class Restored:
 
 class Restorer:
     """`set_up` makes a kernel what every kernel of the run is at first. `begin` and `end` stand around each cell, with its
-    number. `stopped` says whether the person wants no more of it."""
+    number. `answers` are those given since it was last asked, and `same` whether one is the recorded one. `stopped` says
+    whether the person wants no more of it."""
 
     def __init__(
         self,
@@ -53,10 +57,13 @@ class Restorer:
         set_up: Callable[[], None],
         begin: Callable[[int], None],
         end: Callable[[], None],
+        answers: Callable[[], Sequence[Answer]],
+        same: Callable[[events.AnswerGiven, Answer], bool],
         stopped: Callable[[], bool],
     ) -> None:
         self._box, self._set_up = box, set_up
         self._begin, self._end, self._stopped = begin, end, stopped
+        self._answers, self._same = answers, same
 
     def fresh(self) -> None:
         """A kernel as it was at first. Raises SandboxError."""
@@ -86,7 +93,7 @@ class Restorer:
                 differences.append(f"cell {past.number} and those after it were not run again: {reason}")
                 doubtful += cells[index:]
                 break
-            now = self._again(past, deadline)
+            now, answers = self._again(past, deadline)
             if now.lost is not None:
                 self._set_up()
                 if files:
@@ -98,10 +105,10 @@ class Restorer:
                     failed=f"the kernel ended again, in cell {past.number}: {now.lost}",
                 )
             done.append(past.number)
-            found = difference(past, now)
-            if found is not None:
+            found = [*difference(past, now), *answered_otherwise(past, answers, self._same)]
+            if found:
                 doubtful.append(past)
-                differences.append(found)
+                differences += found
             if past.network:
                 differences.append(f"cell {past.number} used the network again")
         if files:
@@ -114,13 +121,14 @@ class Restorer:
             return "the person interrupted"
         return "the time for that was used up" if time.monotonic() > deadline else None
 
-    def _again(self, past: Past, deadline: float) -> CellResult:
+    def _again(self, past: Past, deadline: float) -> tuple[CellResult, Sequence[Answer]]:
         timeout = min(max(CELL_SECONDS, 3 * past.seconds), max(1.0, deadline - time.monotonic()))
         self._begin(past.number)
         try:
-            return self._box.run(past.source, timeout=timeout, max_timeout=max(timeout, 3 * past.seconds))
+            now = self._box.run(past.source, timeout=timeout, max_timeout=max(timeout, 3 * past.seconds))
         finally:
             self._end()
+        return now, self._answers()
 
     def _aside(self, step: str) -> None:
         path = f"import sys; sys.path.append('/workspace/{FOLDER}')\n"
@@ -150,19 +158,36 @@ def _shortened(lines: list[str]) -> tuple[str, ...]:
     return tuple(lines) if more <= 0 else (*lines[:MAX_DIFFERENCES], f"and {more} more differences")
 
 
-def difference(past: Past, now: CellResult) -> str | None:
-    """How a cell differs from its first execution, in a line; None where it does not. Of what it wrote to standard error
+def difference(past: Past, now: CellResult) -> Iterator[str]:
+    """How what a cell showed differs from its first execution, in a line; none where it does not. Of what it wrote to standard error
     nothing is compared: progress is shown there, and warnings once."""
     was = past.result or CellResult("ok")
     if (past.status, str(was.error)) != (now.status, str(now.error)):
-        return f"cell {past.number} now {_ended(now)}, and first it {_ended(was)}"
+        yield f"cell {past.number} now {_ended(now)}, and first it {_ended(was)}"
+        return
     if past.result is None or any(isinstance(o, Dropped) for o in (*was.outputs, *now.outputs)):
-        return None
+        return
     before, after = _said(was), _said(now)
     for one, other in zip((*before, None), (*after, None), strict=False):
         if one != other:
-            return f"cell {past.number} now shows {_quoted(other)} where it first showed {_quoted(one)}"
-    return None
+            yield f"cell {past.number} now shows {_quoted(other)} where it first showed {_quoted(one)}"
+            return
+
+
+def answered_otherwise(
+    past: Past, now: Sequence[Answer], same: Callable[[events.AnswerGiven, Answer], bool]
+) -> Iterator[str]:
+    """How the answers that a cell gives differ from those that it gave first: the first that does, in a line."""
+    for one, other in zip_longest(past.answers, now):
+        if one is None or other is None or not same(one, other):
+            shown, first = _answer(other and other.shown), _answer(one and one.answer)
+            alike = " another" if one and other and shown == first else ""
+            yield f"cell {past.number} now answers{alike} {shown} where it first answered {first}"
+            return
+
+
+def _answer(shown: Any) -> str:
+    return "nothing" if shown is None else f"{shown!r:.{MAX_SHOWN}}"
 
 
 def _ended(cell: CellResult) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -109,6 +110,22 @@ def test_what_differs_and_what_is_missing_is_named(tmp_path: Path) -> None:
     )
     assert restarted.names == ("partly", "late", "os")
     assert "These variables are missing: partly, late, os." in observations(result)[2]
+
+
+def test_an_answer_that_comes_out_differently_is_named_too(tmp_path: Path) -> None:
+    cells = ["import uuid\nname = uuid.uuid4().hex\nfinal_answer(name)", DIE, "final_answer(name)"]
+    model = ScriptedModel([block(cell) for cell in cells])
+    with Agent(model, image="minimal", runs=tmp_path / "runs").session() as session:
+        first = session.run("A name?").answer
+        second = session.run("The same?")
+        undone = session.undo()
+    (restarted,) = restarts(second)
+    assert restarted.differences[0] == (
+        f"cell 1 now answers {second.answer!r} where it first answered {first!r}"
+    )
+    assert restarted.differences[0] in observations(second)[0]
+    (line,) = undone.restored.differences
+    assert re.fullmatch(f"cell 1 now answers '[0-9a-f]{{32}}' where it first answered {first!r}", line)
 
 
 def test_a_sandbox_that_is_gone_comes_back_with_its_files(tmp_path: Path) -> None:

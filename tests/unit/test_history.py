@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from codeact import events, inputs, journal
+from codeact.answers import Answer
 from codeact.run.history import Past, history
-from codeact.run.restore import assigned, difference
+from codeact.run.record import Record
+from codeact.run.restore import answered_otherwise, assigned, difference
 from codeact.run.resume import standing
 from codeact.types import Code, Reading, Usage
 from sandbox.types import CellError, CellResult, Dropped, Rich, Stream
@@ -106,18 +108,72 @@ def test_how_a_cell_differs_from_its_first_execution(
 ) -> None:
     again = past(*now).result
     assert again is not None
-    assert difference(past(*first), again) == said
+    assert [*difference(past(*first), again)] == ([] if said is None else [said])
 
 
 def test_the_same_error_is_no_difference_and_another_one_is() -> None:
     failed = past(CellError("KeyError", "'a'", "Cell 3, line 1"), status="error")
     same = CellResult("error", (CellError("KeyError", "'a'", "Cell 5, line 1"),))
     other = CellResult("error", (CellError("OSError", "no", ""),))
-    assert difference(failed, same) is None
-    assert difference(failed, other) == (
+    assert [*difference(failed, same)] == []
+    assert [*difference(failed, other)] == [
         "cell 7 now ended with 'OSError: no', and first it ended with \"KeyError: 'a'\""
+    ]
+    assert [*difference(failed, OK)] == ["cell 7 now ended well, and first it ended with \"KeyError: 'a'\""]
+
+
+def given(answer: object, file: str | None = None) -> events.AnswerGiven:
+    return events.AnswerGiven(answer=answer, accepted=True, file=file)
+
+
+def test_which_cell_gave_which_answers() -> None:
+    refused = events.AnswerGiven(answer="x", accepted=False, problem="no number")
+    found = history(
+        (
+            *(replied(1, "1", "2"), started(1, 1), started(1, 2), refused, given(1), given(2)),
+            *(observed(1, OK, OK), replied(2, "3"), started(2, 3), given(3)),
+            *(started(2, 3), given(4), observed(2, OK)),  # carried on after it was cut off
+            *(replied(3), given("in words"), observed(3)),
+        )
     )
-    assert difference(failed, OK) == "cell 7 now ended well, and first it ended with \"KeyError: 'a'\""
+    assert [[answer.answer for answer in past.answers] for past in found.cells] == [[], [1, 2], [4]]
+
+
+def answers(*values: object) -> list[Answer]:
+    return [Answer(value, value) for value in values]
+
+
+@pytest.mark.parametrize(
+    ("first", "now", "said"),
+    [
+        ([1, {"a": 2}], answers(1, {"a": 2}), None),
+        ([1], answers(2), "cell 7 now answers 2 where it first answered 1"),
+        ([1, 2], answers(1, 3), "cell 7 now answers 3 where it first answered 2"),
+        ([1], answers(), "cell 7 now answers nothing where it first answered 1"),
+        ([], answers("a"), "cell 7 now answers 'a' where it first answered nothing"),
+        (["a" * 500], answers("b"), f"cell 7 now answers 'b' where it first answered '{'a' * 159}"),
+    ],
+)
+def test_how_the_answers_of_a_cell_differ(
+    tmp_path: Path, first: list[object], now: list[Answer], said: str | None
+) -> None:
+    same = Record("run", tmp_path).is_same
+    was = Past(7, 1, "", OK, answers=tuple(map(given, first)))
+    assert [*answered_otherwise(was, now, same)] == ([] if said is None else [said])
+
+
+def test_answers_that_json_names_alone_are_compared_as_they_are(tmp_path: Path) -> None:
+    record = Record("run", tmp_path)
+    file = record.keep_answer({"$": "bytes", "buffer": 0}, [b"one"])
+    was = Past(7, 1, "", OK, answers=(given("DataFrame 1×1", file),))
+    for content, said in (
+        (b"one", []),
+        (b"two", ["cell 7 now answers another 'DataFrame 1×1' where it first answered 'DataFrame 1×1'"]),
+    ):
+        now = Answer(None, "DataFrame 1×1", ({"$": "bytes", "buffer": 0}, [content]))
+        assert [*answered_otherwise(was, [now], record.is_same)] == said
+    (tmp_path / file).unlink()
+    assert record.is_same(given("DataFrame 1×1", file), now)
 
 
 @pytest.mark.parametrize(
