@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from importlib import resources
 from typing import Any
 
-from sandbox import CellResult, Network, Notice, Sandbox, SandboxError
+from codeact.errors import UsageError
+from sandbox import CellError, CellResult, Network, Notice, Sandbox, SandboxError
 
 PACKAGE = "codeact_inside"
 FOLDER = ".codeact"
@@ -36,6 +37,8 @@ IMPORTED = {"data": {"pd": "pandas", "np": "numpy"}}
 SETUP_SECONDS = 60.0
 NO_MODULES: Mapping[str, str] = {}
 MANIFEST_SECONDS = 20.0
+MAX_MISSING = 200
+"""Characters of what the sandbox says is missing."""
 
 
 def prepare(
@@ -50,7 +53,8 @@ def prepare(
     its variable), and describes these and the inputs `names`; the manifest as it came, which is hostile. `typed`: answers
     come with their types.
 
-    None where describing failed. Raises SandboxError when the kernel cannot be set up.
+    None where describing failed. Raises UsageError for a value that needs what the image does not have, and SandboxError when
+    the kernel cannot be set up.
     """
     for file in resources.files("codeact.inside").iterdir():
         if file.name.endswith(".py"):
@@ -115,6 +119,7 @@ def set_up_kernel(
             box, typed=typed
         )  # a file that kills whoever looks at it: the run goes on without a manifest
         return None
+    _check_packages(cell, box.image)
     if cell.status != "ok":
         said = [output.text for output in cell.outputs if isinstance(output, Notice)]
         reason = cell.error or "; ".join(said) or cell.status
@@ -140,13 +145,26 @@ def describing(names: Sequence[str], given: Mapping[str, str]) -> list[str]:
 
 
 def describe(box: Sandbox, names: Sequence[str], given: Mapping[str, str]) -> Any:
-    """Loads and describes what came later, in a kernel that is set up: as `prepare` does. Raises SandboxError."""
+    """Loads and describes what came later, in a kernel that is set up: as `prepare` does. Raises as that does."""
     cell = box.run(
         "\n".join([f"import {PACKAGE}", *describing(names, given), f"del {PACKAGE}"]), timeout=SETUP_SECONDS
     )
+    _check_packages(cell, box.image)
     if cell.status != "ok":
         raise SandboxError(f"the data could not be loaded: {cell.error or cell.status}; see --memory")
     return read_manifest(cell)
+
+
+def _check_packages(cell: CellResult, image: str) -> None:
+    """Raises UsageError where a value was given that the image has no package for."""
+    match cell.error:
+        case CellError("NoPackage", message) if message.strip():
+            name, *packages = message[:MAX_MISSING].split()
+            names = " and ".join(packages)
+            raise UsageError(
+                f"data {name!r}: is of a kind that needs {names}, which the image {image!r} does not have; "
+                f'take image="data", or packages={packages}, or give it as lists and dicts'
+            )
 
 
 def read_manifest(cell: CellResult) -> Any:

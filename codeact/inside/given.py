@@ -10,7 +10,7 @@ from typing import Any
 
 from sandbox_guest.host import HostCallError, call_with_buffers
 
-from . import frames, packed, values
+from . import frames, packed, tables, values
 from .answers import names
 from .records import made as record
 from .structured import sketch
@@ -25,11 +25,23 @@ PNG = "image/png"
 
 
 def given(name: str) -> Any:
-    """The value that the host gave under a name. Its bytes are those of the file until they are written to."""
+    """The value that the host gave under a name. Its bytes are those of the file until they are written to.
+
+    Raises NoPackage where this image lacks what it is read with.
+    """
     with (FOLDER / f".{name}.value").open("rb") as file:
         view = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY))
     made, buffers = packed.read(view)
-    return values.decode(made, buffers, record=record, path=lambda path: Path(values.WORKSPACE / path))
+    try:
+        return values.decode(made, buffers, record=record, path=lambda path: Path(values.WORKSPACE / path))
+    except values.BadValue as error:
+        if isinstance(error.__cause__, tables.NoPackage):
+            raise NoPackage(f"{name.partition('-')[0]} {' '.join(error.__cause__.packages)}") from None
+        raise
+
+
+class NoPackage(Exception):
+    """The name of the variable, then the packages."""
 
 
 def describe(name: str, value: Any) -> dict[str, Any]:

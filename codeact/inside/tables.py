@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -46,6 +46,17 @@ class BadTable(ValueError):
     """What came is no table or array, or cannot be read here."""
 
 
+class NoPackage(BadTable):
+    """It needs `packages`, which are not on this side."""
+
+    def __init__(self, packages: Sequence[str]) -> None:
+        names = " and ".join(packages)
+        super().__init__(
+            f"a table came that needs {names}, which {'are' if packages[1:] else 'is'} not {_where()}"
+        )
+        self.packages = packages
+
+
 def encode(value: Any) -> Encoded | Plain | None:
     """A value of pandas, polars, Arrow or NumPy; None for any other. Raises CannotEncode."""
     library = type(value).__module__.partition(".")[0]
@@ -55,6 +66,9 @@ def encode(value: Any) -> Encoded | Plain | None:
 
 def decode(tag: str, fields: Mapping[str, Any], data: memoryview) -> Any:
     """What was encoded under `tag`. Raises BadTable."""
+    missing = [name for name in NEEDED[tag] if not _has(name)]
+    if missing:
+        raise NoPackage(missing)
     return TAGS[tag](fields, data)
 
 
@@ -102,7 +116,8 @@ def _scalar(value: Any) -> Plain:
 
 
 def _decode_array(fields: Mapping[str, Any], data: memoryview) -> Any:
-    np = _need("numpy")
+    import numpy as np
+
     dtype, shape, order = fields["dtype"], fields["shape"], fields["order"]
     sizes = isinstance(shape, list) and len(shape) <= _MAX_DIMENSIONS
     if not sizes or any(type(size) is not int or size < 0 for size in shape) or order not in ("C", "F"):
@@ -157,7 +172,6 @@ def _from_frame(frame: Any) -> Any:
 
 
 def _decode_frame(fields: Mapping[str, Any], data: memoryview) -> Any:
-    _need("pandas")
     table = _read(data)
     arrow.check_objects(table, BadTable)
     try:
@@ -215,7 +229,6 @@ def _stream(table: Any) -> Any:
 
 
 def _read(data: memoryview) -> Any:
-    _need("pyarrow")
     try:
         return arrow.read(data)
     except (arrow.BadType, ValueError, TypeError, OSError, MemoryError, LookupError) as error:
@@ -229,7 +242,8 @@ def _only_column(table: Any) -> Any:
 
 
 def _decode_polars(fields: Mapping[str, Any], data: memoryview) -> Any:
-    pl = _need("polars")
+    import polars as pl
+
     try:
         return pl.from_arrow(_read(data))
     except BadTable:
@@ -246,19 +260,18 @@ def _decode_polars_series(fields: Mapping[str, Any], data: memoryview) -> Any:
     return frame.to_series().alias(name if isinstance(name, str) else "")
 
 
-def _need(name: str) -> Any:
-    """A library that what came needs."""
+def _has(name: str) -> bool:
     try:
-        return __import__(name)
+        __import__(name)
     except ImportError:
-        raise BadTable(f"a table came that needs {name}, which is not {_where()}") from None
+        return False
+    return True
 
 
 def _need_to_send(name: str, instead: str) -> Any:
-    try:
-        return __import__(name)
-    except ImportError:
-        raise CannotEncode(f"needs {name} to cross, which is not {_where()}", instead) from None
+    if not _has(name):
+        raise CannotEncode(f"needs {name} to cross, which is not {_where()}", instead)
+    return __import__(name)
 
 
 def _where() -> str:
@@ -283,3 +296,14 @@ TAGS: Mapping[str, Callable[[Mapping[str, Any], memoryview], Any]] = {
     "arrow": lambda fields, data: _read(data),
     "arrow_array": lambda fields, data: _only_column(_read(data)),
 }
+_FRAME, _POLARS = ("pandas", "pyarrow"), ("polars", "pyarrow")
+NEEDED: Mapping[str, Sequence[str]] = {
+    "array": ("numpy",),
+    "pandas": _FRAME,
+    "series": _FRAME,
+    "polars": _POLARS,
+    "polars_series": _POLARS,
+    "arrow": ("pyarrow",),
+    "arrow_array": ("pyarrow",),
+}
+"""The packages that what has a tag is read with."""

@@ -24,7 +24,7 @@ import pytest
 from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
-from codeact import Agent, Figure, Reply, Request, ScriptedModel, UsageError, events
+from codeact import Agent, Figure, Reply, Request, ScriptedModel, Session, UsageError, events
 from codeact.types import Delta
 from sandbox import Pool
 from sandbox.engine import find_engine
@@ -209,6 +209,43 @@ def test_a_session_keeps_its_kernel_and_gives_and_takes(tmp_path: Path) -> None:
             session.get("plt")
     with pytest.raises(UsageError, match="the session is closed"):
         session.run("More?")
+
+
+@pytest.mark.parametrize(
+    ("value", "packages"),
+    [
+        (SALES, "pandas and pyarrow"),
+        (SALES["n"], "pandas and pyarrow"),
+        (pl.DataFrame({"x": [1]}), "polars and pyarrow"),
+        (pa.table({"y": [0.5]}), "pyarrow"),
+        (pa.array([1]), "pyarrow"),
+        (np.arange(3), "numpy"),
+        ({"deep": [np.arange(3)]}, "numpy"),
+    ],
+)
+def test_what_an_image_has_no_package_for_is_named(
+    minimal: Session[Any], value: Any, packages: str
+) -> None:
+    with pytest.raises(UsageError) as raised:
+        minimal.put(given=value)
+    assert str(raised.value) == (
+        f"data 'given': is of a kind that needs {packages}, which the image 'minimal' does not have; "
+        f'take image="data", or packages={packages.split(" and ")}, or give it as lists and dicts'
+    )
+    minimal.put(given=[1])
+    assert minimal.get("given") == [1]
+
+
+def test_data_that_an_image_has_no_package_for_keep_a_run_from_beginning(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"data 'sales': .* needs pandas and pyarrow"):
+        agent(tmp_path, "final_answer(1)", image="minimal").run("Go.", {"sales": SALES})
+    assert list((tmp_path / "runs").iterdir()) == []
+
+
+@pytest.fixture(scope="module")
+def minimal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session[Any]]:
+    with agent(tmp_path_factory.mktemp("minimal"), image="minimal").session() as session:
+        yield session
 
 
 def test_a_session_without_a_block_begins_with_its_first_use_and_ends_with_the_process(
