@@ -271,7 +271,8 @@ class Agent(Generic[T]):
                 self._active.remove(run)
 
     def interrupt(self, end: str = "") -> None:
-        """Interrupts the turn of each run that is under way; called once more, or with `end`, which says why, ends the runs. Safe in signal handlers."""
+        """Interrupts the turn of each run that is under way; called once more, with `end`, which says why, or before its first
+        turn, ends the run: as soon as its sandbox is up, where that is starting. Safe in signal handlers."""
         for run in list(self._active):
             run.interrupt(end)
 

@@ -19,7 +19,8 @@ class Pump(Generic[T]):
     yields, and what it still has is thrown away."""
 
     def __init__(self, items: Iterator[T]) -> None:
-        self._queue: queue.Queue[tuple[str, T | BaseException | None]] = queue.Queue()
+        # to which a signal handler may add while this thread does
+        self._queue: queue.SimpleQueue[tuple[str, T | BaseException | None]] = queue.SimpleQueue()
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._work, args=(items,), name="model", daemon=True)
         self._thread.start()

@@ -95,18 +95,19 @@ class Session(Generic[T]):
         self._open = True
 
     def interrupt(self, end: str = "ended by the person") -> None:
-        """Ends the task that is under way; the session goes on. May be called from any thread."""
+        """Ends the task that is under way, or waits for the sandbox; the session goes on. May be called from any thread."""
         self._run.interrupt(end)
 
     @contextmanager
-    def _turn(self) -> Iterator[None]:
-        """One use at a time."""
+    def _turn(self, begun: Callable[[], None] = lambda: None) -> Iterator[None]:
+        """One use at a time; `begun` is called when it is this one's turn, before the sandbox is started."""
         me = threading.get_ident()
         if self._user == me:
             raise UsageError("a task of this session is under way: read its events to the end first")
         with self._lock:
             self._user = me
             try:
+                begun()
                 self._begin()
                 yield
             finally:
@@ -117,7 +118,7 @@ class Session(Generic[T]):
     def stream(self, task: str) -> Generator[events.Event, None, None]:
         """The events of one task as they happen, `RunEnded` last. Raises as `Agent.stream` does; the session goes on."""
         check_task(task)
-        with self._turn():
+        with self._turn(self._run.expect):
             yield from self._run.play_next(task, self._turns(self._run))
 
     def run(self, task: str, *, observers: Sequence[Observer] = ()) -> Result[T]:

@@ -24,11 +24,9 @@ class Asking:
         self._model, self._style, self._record, self._meter = model, style, record, meter
         self._repeats = repeats
         self._pump: Pump[Delta | Retrying | Reply] | None = None
-        self._interrupts_seen = 0
 
     def renew(self) -> None:
-        """For another task, which nobody interrupted yet."""
-        self._interrupts_seen = 0
+        """For another task."""
         self._repeats.renew()
 
     def use(self, model: Model) -> None:
@@ -52,7 +50,7 @@ class Asking:
         try:
             reply = yield from self._stream_reply(request)
         except Interrupted:
-            self._interrupts_seen = self._meter.interrupts
+            self._meter.heed()
             self._meter.check(turn)
             return Reading("", problem=self._style.said["interrupted"])
         self._meter.usage += reply.usage
@@ -78,10 +76,12 @@ class Asking:
         """The reply, with its pieces as events. It is ended early where more text could not change what is done."""
         text = ""
         emit = self._record.emit
+        if self._meter.unheeded:
+            raise Interrupted
         self._pump = Pump(self._model(request))
-        if self._meter.interrupts > self._interrupts_seen:  # it came before there was a pump to tell
-            self._pump.interrupt()
         try:
+            if self._meter.unheeded:  # it came before there was a pump to tell
+                raise Interrupted
             while True:
                 match self._next():
                     case Reply() as reply:

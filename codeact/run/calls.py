@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 from collections.abc import Generator, Iterator, Mapping, Sequence
@@ -16,7 +17,7 @@ from codeact.events import CallResult
 from codeact.pump import Pump
 from codeact.recorded import RecordedCalls
 from codeact.run.answering import Answering
-from codeact.run.cells import Cells
+from codeact.run.cells import AGAIN_SECONDS, Cells
 from codeact.run.history import Past
 from codeact.run.meter import Meter
 from codeact.run.record import Record
@@ -71,7 +72,6 @@ class Calls:
     def execute(self, turn: int, reading: Reading) -> Iterator[events.Event]:
         """Makes the calls of a reply: of tools at the same time, of code one after the other up to one that fails, and the answer
         last. Ends the run when the answer was taken."""
-        interrupts = self._meter.interrupts
         at = _Turn(turn)
         self._refuse(reading.calls, at)
         for kind, group in itertools.groupby(reading.calls, lambda call: self._kind(call, at)):
@@ -89,7 +89,7 @@ class Calls:
             yield self._observe(at, results)
             raise Answered(answer=self._answering.last)
         follow_up = yield from self._follow_up(reading.calls, results, at)
-        if self._meter.interrupts > interrupts:
+        if self._meter.heed():
             follow_up = self._style.said["interrupted"]
         notes = "".join(f"({note})\n" for note in reading.notes)
         last = results[-1]
@@ -138,7 +138,11 @@ class Calls:
     # -- tools ---------------------------------------------------------------------------------------------------
 
     def _call_tools(self, calls: Sequence[Call], at: _Turn) -> Iterator[events.Event]:
-        """Calls tools, at the same time."""
+        """Calls tools, at the same time; none where the person said stop meanwhile."""
+        if self._meter.unheeded:
+            for call in calls:
+                at.put(call, self._style.said["not_made"])
+            return
         self.made = True
         self._recorded.begin(-at.number, ended=False)
         self._tools.begin(-at.number)
@@ -148,7 +152,7 @@ class Calls:
         try:
             while left:
                 yield from self._cells.beside()  # also what came before anybody was told of it
-                item = pump.get()
+                item = self._next(pump)
                 if item is not None:
                     call, result = item
                     at.results[call.id] = result
@@ -158,6 +162,14 @@ class Calls:
             self._tools.end()
             pump.close()
         yield from self._cells.beside()
+
+    def _next(self, pump: Pump[tuple[Call, CallResult] | None]) -> tuple[Call, CallResult] | None:
+        """What comes next. An interrupt may have come before there was a call that could be cancelled: it is sent again."""
+        while self._meter.unheeded:
+            self._tools.interrupt()
+            with contextlib.suppress(TimeoutError):
+                return pump.get(timeout=AGAIN_SECONDS)
+        return pump.get()
 
     def _made(self, calls: Sequence[Call]) -> Iterator[tuple[Call, CallResult]]:
         """The calls, each with what it came to, as they end."""
@@ -187,7 +199,7 @@ class Calls:
     def _answer(self, call: Call, at: _Turn) -> Iterator[events.Event]:
         """Takes an answer, unless it is a guess: written before what other calls found was seen."""
         said = self._style.said
-        if self._answering.given:
+        if self._answering.given or self._meter.unheeded:
             at.put(call, said["not_made"])
             return
         if self._is_guess(at):

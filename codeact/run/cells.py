@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
 import re
@@ -29,6 +30,8 @@ from sandbox import CellResult, Connection, Notice, Output, Rung, Sandbox, Sandb
 from sandbox.cells import LOST_VARIABLES
 
 CELL_NUMBER = re.compile(r"(?<=\bCell )\d+")
+NOT_BEGUN = "the code was not run: the person said stop before it began"
+AGAIN_SECONDS = 0.1
 MAX_PICTURES = 8
 """Figures of one cell that are kept."""
 
@@ -56,12 +59,13 @@ class Cells:
             box,
             set_up=self._set_up,
             begin=lambda cell: self._begin(cell, ended=True),
-            end=tools.end,
+            end=self._end,
             answers=answering.again,
             same=record.is_same,
             stopped=lambda: meter.interrupts > self._interrupts_before,
         )
         self._interrupts_before = 0
+        self._interruptible = False
         self.count = 0
         self.restoring = False
         self._names: Mapping[str, str] = {}
@@ -139,6 +143,7 @@ class Cells:
         it, there is a new one then. `beside` is what else was done in the turn."""
         cell = done[-1].result
         assert cell is not None
+        self._meter.heed()  # if the person said stop: it is over, and what follows says so
         follow_up = self._follow_up(done[-1].source + beside, cell, text)
         if cell.lost is not None:
             follow_up = yield from self._after_death(_last_words(cell.outputs), cell.lost, done)
@@ -171,7 +176,9 @@ class Cells:
     # -- one cell ------------------------------------------------------------------------------------------------
 
     def _run_cell(self, source: str, said: Sequence[Output]) -> Generator[events.Event, None, CellResult]:
-        """Runs one cell; `said` goes before what it writes."""
+        """Runs one cell; `said` goes before what it writes. Where the person said stop meanwhile, it is not begun."""
+        if self._meter.unheeded:
+            return CellResult("interrupted", (*said, Notice(NOT_BEGUN)))
         left = self._meter.left()
         timeout = self._setup.cell_timeout if left is None else min(self._setup.cell_timeout, max(left, 1.0))
         self._names = {}
@@ -183,7 +190,7 @@ class Cells:
         self._record.on_post = lambda: pump.add(None)
         try:
             yield from self.beside()  # what came before anybody was told of it
-            while not isinstance(item := pump.get(), CellResult):
+            while not isinstance(item := self._next(pump), CellResult):
                 yield from self.beside()
                 if item is not None:
                     yield self._record.emit(events.OutputDelta(output=item))
@@ -194,7 +201,7 @@ class Cells:
         finally:
             pump.close()
             self._record.on_post = lambda: None
-            self._tools.end()
+            self._end()
         yield from self.beside()
         return dataclasses.replace(cell, outputs=(*said, *cell.outputs, *self._not_made_again()))
 
@@ -207,9 +214,27 @@ class Cells:
             Notice(f"before the run was cut off, this code also called {', '.join(left)}; those calls stand"),
         )
 
+    def _next(self, pump: Pump[Output | CellResult | None]) -> Output | CellResult | None:
+        """What comes next of a cell. An interrupt may have come before the cell could take it: it is sent again until it ends."""
+        while self._meter.unheeded:
+            self._box.interrupt()
+            with contextlib.suppress(TimeoutError):
+                return pump.get(timeout=AGAIN_SECONDS)
+        return pump.get()
+
+    def interrupt(self) -> None:
+        """Interrupts the cell that runs; what sets a kernel up is no cell. May be called from any thread."""
+        if self._interruptible:
+            self._box.interrupt()
+
     def _begin(self, cell: int, *, ended: bool) -> None:
         self._recorded.begin(cell, ended=ended)
         self._tools.begin(cell)
+        self._interruptible = True
+
+    def _end(self) -> None:
+        self._interruptible = False
+        self._tools.end()
 
     def beside(self) -> Iterator[events.Event]:
         """What happened on other threads since this was last asked: connections that ended, what they recorded."""

@@ -157,7 +157,7 @@ class Run:
             self._repeats,
         )
         self._between = Between(box, self._cells, self._record, self._held, self._reads)
-        self._box, self._interrupt_cell = box, box.interrupt
+        self._box, self._interrupt_cell = box, self._cells.interrupt
         if self._standing is not None:
             self._record.log = list(self._standing.log)
             if self._standing.guess is not None:
@@ -183,6 +183,10 @@ class Run:
         """One task: goes through the turns, and ends with `RunEnded`, however they end."""
         yield self.emit(self._started(task))
         yield from self._to_the_end(turns)
+
+    def expect(self) -> None:
+        """A task is to be done as soon as may be: an interrupt from here on is meant for it."""
+        self._meter.forget()
 
     def play_next(self, task: str, turns: Iterator[events.Event]) -> Iterator[events.Event]:
         """As `play`, for each task of a session: those after the first go on from what there is. Limits count afresh."""
@@ -387,12 +391,13 @@ class Run:
         return [*kept, *self._record.figures], problems
 
     def interrupt(self, end: str = "") -> None:
-        """Ends what is under way; with `end`, or called once more, the run."""
+        """Ends what is under way; with `end`, called once more, or before the first turn, the run. From any thread."""
         self._meter.ended = self._meter.ended or end
         self._meter.interrupts += 1
         self._asking.interrupt()
         self._tools.interrupt()
         self._interrupt_cell()
+        self._record.on_post()  # whoever waits looks again
 
     # -- the steps of a turn -------------------------------------------------------------------------------------
 
@@ -400,8 +405,8 @@ class Run:
         return self._record.emit(event)
 
     def check_limits(self, turn: int) -> None:
-        """Raises LimitReached, or Interrupted when the person said so twice."""
-        self._meter.check(turn)
+        """Raises LimitReached, or Interrupted when the person said so twice, or before the first turn."""
+        self._meter.check(turn, first=turn == self.first_turn)
 
     def ask(self, turn: int) -> Generator[events.Event, None, Reading]:
         """Asks the model and reads its reply, unless there is one from before the run was cut off."""

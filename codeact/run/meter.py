@@ -10,15 +10,15 @@ from codeact.types import RunLimits, Usage
 
 
 class Meter:
-    """`ended` is why the run is to end at once, where it is. `interrupts` counts how often the person said stop: once ends a turn, twice the run. `waited` are the seconds in
-    which the run waited for the person, which its limit does not count. Of a run that is carried on, `turns` and `usage` are
+    """`ended` is why the run is to end at once, where it is. `interrupts` counts how often the person said stop: once ends a
+    turn, or the run before its first one, and twice the run. `waited` are the seconds in which the run waited for the person, which its limit does not count. Of a run that is carried on, `turns` and `usage` are
     what it had before: it may use as much again."""
 
     def __init__(self, limits: RunLimits, *, turns: int = 0, usage: Usage = Usage()) -> None:  # noqa: B008 - frozen
         self.limits = limits
         self.usage = usage
         self._turns_before, self._tokens_before = turns, usage.total_tokens
-        self.interrupts = 0
+        self.interrupts = self._heeded = 0
         self.ended = ""
         self.waited: Callable[[], float] = lambda: 0.0
         self._began = time.monotonic()
@@ -27,9 +27,24 @@ class Meter:
     def renew(self, turns: int) -> None:
         """For another task after so many turns: it may use as much again."""
         self._turns_before, self._tokens_before = turns, self.usage.total_tokens
-        self.interrupts, self.ended = 0, ""
         self._waited_before = self.waited()
         self._began = time.monotonic()
+
+    def forget(self) -> None:
+        """What the person said before a task is not about it."""
+        self.interrupts = self._heeded = 0
+        self.ended = ""
+
+    @property
+    def unheeded(self) -> bool:
+        """Whether the person said stop, and nothing has been stopped for it yet."""
+        return self.interrupts > self._heeded
+
+    def heed(self) -> bool:
+        """Whether the person said stop since this was last asked: what was under way is stopped now."""
+        found = self.unheeded
+        self._heeded = self.interrupts
+        return found
 
     @property
     def seconds(self) -> float:
@@ -43,10 +58,10 @@ class Meter:
         limit = self.limits.seconds
         return None if limit is None else max(0.0, limit - self.seconds + self._waited())
 
-    def check(self, turn: int) -> None:
-        """Raises LimitReached, or Interrupted when the person said so twice."""
+    def check(self, turn: int, *, first: bool = False) -> None:
+        """Raises LimitReached, or Interrupted when the person said so twice; once is enough before the `first` turn."""
         limits = self.limits
-        if self.ended or self.interrupts > 1:
+        if self.ended or self.interrupts > (0 if first else 1):
             raise Interrupted(self.ended or "ended by the person")
         for name, value, limit in (
             ("turns", turn - 1 - self._turns_before, limits.turns),

@@ -223,9 +223,7 @@ def test_a_session_keeps_its_kernel_and_gives_and_takes(tmp_path: Path) -> None:
         ({"deep": [np.arange(3)]}, "numpy"),
     ],
 )
-def test_what_an_image_has_no_package_for_is_named(
-    minimal: Session[Any], value: Any, packages: str
-) -> None:
+def test_what_an_image_has_no_package_for_is_named(minimal: Session[Any], value: Any, packages: str) -> None:
     with pytest.raises(UsageError) as raised:
         minimal.put(given=value)
     assert str(raised.value) == (

@@ -70,6 +70,8 @@ def drawn(
                 interrupt(STOPPED)
                 view.stopping()
             else:
+                if stopped and isinstance(event, events.RunStarted | events.RunResumed):
+                    interrupt(STOPPED)  # once more: it may have had nothing to interrupt before
                 if event is not None:
                     yield event
     except Exception as error:
@@ -134,6 +136,10 @@ async def adrawn(stream: AsyncGenerator[events.Event, None]) -> AsyncGenerator[e
             yield event
     except Exception as error:
         view.failed(error)
+        raise
+    except asyncio.CancelledError as error:
+        # it stays what it is, for the tasks around it; in a cell, it shows as Stopped does
+        error.__dict__["_render_traceback_"] = lambda: Stopped(view.run)._render_traceback_()
         raise
     finally:
         await stream.aclose()
