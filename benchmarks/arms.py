@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from benchmarks.suites.base import Task
+from benchmarks.suites.tables import Tables
 from codeact import context, workspace
 from codeact.actions.styles import style
 from codeact.agent import Agent
@@ -81,6 +82,13 @@ def agent(
 def data(arm: Arm, task: Task) -> Mapping[str, Path]:
     """The files that an attempt gets in its sandbox; an arm without one reads them with its tools."""
     return task.data if arm.runs_code else {}
+
+
+def question(arm: Arm, task: Task) -> str:
+    """The task's question. Where the files lie in a sandbox, what they hold is told with them; without one it is told here."""
+    if arm.runs_code or not task.data:
+        return task.question
+    return f"{task.question}\n\nFiles, as tables for the functions:\n{Tables(task.data).told()}"
 
 
 def settings(arm: Arm) -> dict[str, Any]:

@@ -116,6 +116,7 @@ class Performing:
 
     def __call__(self, job: Job) -> Made:
         task, arm = job.task, arms.ARMS[job.arm]
+        asked_for = arms.question(arm, task)
         world = task.start()
         before = world.state()
         tools = world.tools()
@@ -126,7 +127,7 @@ class Performing:
             agent = arms.agent(arm, model, task, tools, limits.of(task), self._pool, self._scratch)
             self._active.add(agent)
             try:
-                result, failure = _run(agent, task.question, arms.data(arm, task))
+                result, failure = _run(agent, asked_for, arms.data(arm, task))
             finally:
                 self._active.discard(agent)
         wall = time.monotonic() - clock

@@ -33,6 +33,7 @@ from sandbox.queueing import turn_to_start
 
 START_SECONDS = 60.0
 RESTART_SECONDS = 30.0
+RESCUE_SECONDS, RESCUE_LOOK_SECONDS = 5.0, 0.02
 """The same for a kernel in a sandbox that runs already; then the sandbox is given up and started afresh."""
 KILL_ALL = ("-c", "import os; os.kill(-1, 9)")
 ATTEMPTS = 2
@@ -205,7 +206,7 @@ class Sandbox:
 
     def _start_warden(self, backend: Backend, failures: list[BaseException]) -> None:
         try:
-            self._warden_ended = backend.run_as_agent(WARDEN)
+            self._warden_ended = backend.run_as_agent(WARDEN, within=START_SECONDS)
         except SandboxError as error:
             failures.append(error)
 
@@ -251,7 +252,7 @@ class Sandbox:
                 f"{WARDENS} times, what starts it was killed at once, by another process or by the memory limit",
             )
         if self._backend is not None:
-            self._warden_ended = self._backend.run_as_agent(WARDEN)
+            self._warden_ended = self._backend.run_as_agent(WARDEN, within=RESTART_SECONDS)
 
     def _take_net(self, header: dict[str, Any], body: bytes) -> None:
         if self._proxy is not None:
@@ -517,12 +518,16 @@ class Sandbox:
 
     def _restart_kernel(self, backend: Backend) -> None:
         self._connected().send({"op": "kernel"})
-        self._warden_ended = backend.run_as_agent(WARDEN)
+        self._warden_ended = backend.run_as_agent(WARDEN, within=RESTART_SECONDS)
         self._await_kernel(RESTART_SECONDS)
 
     def _kill_agent(self) -> None:
+        """Waits for the end of what kills, but not for ever: code that stops all others in a loop stops it too."""
         if self._backend is not None:
-            self._backend.run_as_agent(KILL_ALL, wait=True)
+            deadline = time.monotonic() + RESCUE_SECONDS
+            ended = self._backend.run_as_agent(KILL_ALL, within=RESCUE_SECONDS)
+            while not ended() and time.monotonic() < deadline:
+                time.sleep(RESCUE_LOOK_SECONDS)
 
     def _connected(self) -> Bridge:
         if self._bridge is None:

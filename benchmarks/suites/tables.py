@@ -34,6 +34,7 @@ MAX_SECONDS = 20.0
 """For one query."""
 LOOK_LINES = 15
 MAX_LINE = 300
+TOLD_COLUMNS, TOLD_ROWS = 40, 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +151,19 @@ class Tables:
         places = [found["columns"].index(name) for name in kept if name in found["columns"]]
         return [{found["columns"][place]: row[place] for place in places} for row in found["rows"]]
 
+    def told(self) -> str:
+        """What there is, for who cannot look first: each table with its columns and first rows."""
+        return "\n".join(line for name, source in self.sources.items() for line in self._told(name, source))
+
+    def _told(self, name: str, source: Source) -> Iterator[str]:
+        sheet = f", sheet {source.sheet!r}" if source.sheet else ""
+        yield f"{source.file} — {source.kind}{sheet}, table {name}"
+        columns = self.described(name)
+        yield f"  columns (all {len(columns)}): {', '.join(map(_column, columns[:TOLD_COLUMNS]))}"
+        for row in self.query(f'SELECT * FROM "{name}" LIMIT {TOLD_ROWS}')["rows"]:
+            shown = ["" if cell is None else str(cell) for cell in row[:TOLD_COLUMNS]]
+            yield f"  row: {' | '.join(shown)}"[:MAX_LINE]
+
     def query(self, text: str) -> dict[str, Any]:
         late = threading.Timer(MAX_SECONDS, self._db.interrupt)
         late.start()
@@ -167,6 +181,17 @@ class Tables:
         if len(rows) > MAX_ROWS:
             made["note"] = f"only the first {MAX_ROWS} rows"
         return made
+
+
+def _column(column: Mapping[str, Any]) -> str:
+    missing = float(column["null_percentage"] or 0)
+    about = [
+        str(column["column_type"]),
+        f"{column['min']}..{column['max']}"[:MAX_LINE],
+        f"about {column['approx_unique']} distinct",
+        *([f"{missing:g} % missing"] if missing else []),
+    ]
+    return f"{column['column_name']} ({', '.join(about)})"
 
 
 # -- files -------------------------------------------------------------------------------------------------------------

@@ -30,10 +30,11 @@ class Backend(Protocol):
         Raises OSError when that may succeed later, and a SandboxError when it never will.
         """
 
-    def run_as_agent(self, argv: Sequence[str], *, wait: bool = False) -> Ended:
-        """Starts Python with `argv` in the sandbox, as the user under whom the agent's code runs; `wait`: until it ends.
+    def run_as_agent(self, argv: Sequence[str], *, within: float) -> Ended:
+        """Starts Python with `argv` in the sandbox, as the user under whom the agent's code runs.
 
-        Returns what tells whether it has ended; where that is not known, it has not. Raises EngineError.
+        Returns what tells whether it has ended; where that is not known, it has not. Raises EngineError, also when it has
+        not started `within` so many seconds: code of the same user may stop it before it begins.
         """
 
     def alive(self) -> bool:

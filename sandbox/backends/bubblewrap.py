@@ -232,7 +232,7 @@ class BubblewrapBackend:
         from_host, to_sandbox = os.pipe()
         from_sandbox, to_host = os.pipe()
         try:
-            self._order({"user": "supervisor", "argv": list(RELAY_ARGV), "wait": False}, (from_host, to_host))
+            self._order({"user": "supervisor", "argv": list(RELAY_ARGV)}, (from_host, to_host))
         except OSError as error:
             os.close(to_sandbox)
             os.close(from_sandbox)
@@ -242,9 +242,9 @@ class BubblewrapBackend:
             os.close(to_host)
         return PipeStream(from_sandbox, to_sandbox)
 
-    def run_as_agent(self, argv: Sequence[str], *, wait: bool = False) -> Ended:
+    def run_as_agent(self, argv: Sequence[str], *, within: float) -> Ended:
         try:
-            started = self._order({"user": "agent", "argv": [*AGENT_ARGV, *argv], "wait": wait})
+            started = self._order({"user": "agent", "argv": [*AGENT_ARGV, *argv]})
         except OSError as error:
             raise EngineError(f"the sandbox did not start a process: {error}{self._last_words()}") from error
         return lambda: self._has_ended(started["id"])

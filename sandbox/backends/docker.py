@@ -152,12 +152,15 @@ class DockerBackend:
                 raise ConnectionLost(f"the container ended: {reason}") from error
             raise OSError(reason) from error
 
-    def run_as_agent(self, argv: Sequence[str], *, wait: bool = False) -> Ended:
+    def run_as_agent(self, argv: Sequence[str], *, within: float) -> Ended:
         try:
             made = self._api.exec_create(
-                self._id, [*AGENT_ARGV, *argv], stdout=wait, stderr=False, user=AGENT_USER
+                self._id, [*AGENT_ARGV, *argv], stdout=False, stderr=False, user=AGENT_USER
             )
-            self._api.exec_start(made["Id"], detach=not wait)
+            # what `exec_start` sends, which takes no time limit
+            place = f"{self._api.base_url}/v{self._api.api_version}/exec/{made['Id']}/start"
+            started = self._api.post(place, json={"Detach": True, "Tty": False}, timeout=within)
+            started.raise_for_status()
         except FAILURES as error:
             raise EngineError(f"the engine did not start a process: {_explained(error)}") from error
         return lambda: self._has_ended(made["Id"])

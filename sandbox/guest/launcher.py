@@ -50,8 +50,6 @@ class Launcher:
         self._shared_user: bool = plan["shared_user"]
         self._running: dict[int, int] = {}
         """Processes, by their number here → that of the order to start them."""
-        self._awaited: set[int] = set()
-        """Orders that are answered when their process ends."""
         self._agents: int | None = None
         """The first process of the agent's process namespace, where both share a user."""
         self._supervisor = 0
@@ -86,30 +84,21 @@ class Launcher:
             for descriptor in descriptors:
                 os.close(descriptor)
         self._running[pid] = order["id"]
-        if order["wait"]:
-            self._awaited.add(order["id"])
-        else:
-            self._answer(order["id"], {})
+        self._answer(order["id"], {})
 
     def _reap(self) -> bool:
         """Takes note of what has ended; whether the supervisor goes on."""
         with contextlib.suppress(ChildProcessError):
             while True:
-                pid, status = os.waitpid(-1, os.WNOHANG)
+                pid, _ = os.waitpid(-1, os.WNOHANG)
                 if not pid:
                     break
                 if pid == self._supervisor:
                     return False
                 if pid == self._agents:
                     self._agents = None
-                self._ended(pid, status)
+                self._running.pop(pid, None)
         return True
-
-    def _ended(self, pid: int, status: int) -> None:
-        number = self._running.pop(pid, 0)
-        if number in self._awaited:
-            self._awaited.remove(number)
-            self._answer(number, {"exit": os.waitstatus_to_exitcode(status)})
 
     def _answer(self, number: int, fields: dict[str, Any]) -> None:
         with contextlib.suppress(OSError):
@@ -148,9 +137,9 @@ class Launcher:
         if self._agents is not None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self._agents, signal.SIGKILL)
-            _, status = os.waitpid(self._agents, 0)
-            pid, self._agents = self._agents, None
-            self._ended(pid, status)
+            os.waitpid(self._agents, 0)
+            self._running.pop(self._agents, None)
+            self._agents = None
 
     def _become(self, user: str) -> None:
         """Gives up all rights, for ever."""

@@ -124,6 +124,30 @@ def test_a_death_is_noticed_at_once_and_named(box: Sandbox, code: str, said: str
     next_cell_works(box)
 
 
+STOPS_ALL_IN_A_LOOP = """
+import os
+if os.fork() == 0:
+    while True:
+        try:
+            os.kill(-1, 19)
+        except OSError:
+            pass
+"""
+
+
+def test_what_stops_all_else_for_ever_costs_the_sandbox_and_no_more(fresh: Sandbox) -> None:
+    """Even what would kill it is stopped before it begins; it must not be waited for."""
+    started = time.monotonic()
+    cell = fresh.run(STOPS_ALL_IN_A_LOOP, timeout=0.3)
+    if cell.status == "ok":  # it was over before the loop began
+        cell = fresh.run("1", timeout=0.3)
+    assert cell.status == "timeout"
+    assert cell.lost is not None
+    assert cell.lost.startswith("everything")
+    next_cell_works(fresh)
+    assert time.monotonic() - started < 55
+
+
 def test_a_death_behind_the_end_of_a_cell_is_told_with_the_next(box: Sandbox) -> None:
     """What ends the kernel may reach it after the cell: then that cell went well, and the next says what was lost."""
     fine(box.run("kept = 1"))

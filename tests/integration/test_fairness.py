@@ -333,4 +333,6 @@ def test_every_arm_gets_the_same_question_files_and_form_of_answer(pool: Pool, t
     assert all("Task: How many?" in text for text in firsts.values())
     assert firsts["code"] == firsts["json+python"]
     assert firsts["json"] == firsts["json-serial"]
-    assert "numbers.csv" in firsts["code"]
+    for text in firsts.values():  # what is in the files, too: columns, their ranges, first rows
+        assert "numbers.csv" in text
+        assert "1..2" in text
