@@ -324,7 +324,7 @@ def test_no_task_is_in_both_splits() -> None:
 
 def test_every_arm_gets_the_same_question_files_and_form_of_answer(pool: Pool, tmp_path: Path) -> None:
     path = tmp_path / "numbers.csv"
-    path.write_text("n\n1\n2\n")
+    path.write_text("n,m\n1,5\n2,6\n")
     task = Task(**{**{name: getattr(TASK, name) for name in TASK.__dataclass_fields__}, "data": {"numbers.csv": path}})  # fmt: skip
     firsts = {}
     for arm in ARMS:
