@@ -23,12 +23,13 @@ from codeact.run.restore import Restored, Restorer, words
 from codeact.run.resume import Standing
 from codeact.run.setup import Setup
 from codeact.run.taking import Taking
-from codeact.tools import stubs
+from codeact.tools import prompt, stubs
 from codeact.tools.runner import ToolRunner
 from codeact.types import Reading
 from sandbox import CellResult, Connection, Notice, Output, Rung, Sandbox, SandboxError
 from sandbox.cells import LOST_VARIABLES
 
+MISSING_NAME = re.compile(r"name '(\w+)' is not defined")
 CELL_NUMBER = re.compile(r"(?<=\bCell )\d+")
 NOT_BEGUN = "the code was not run: the person said stop before it began"
 AGAIN_SECONDS = 0.1
@@ -268,10 +269,18 @@ class Cells:
             return said["slow"]
         if cell.status != "ok":
             names = said["names"].format(names=observation.names_text(self._names)) if self._names else ""
-            return f"{names}\n{said['error']}".strip()
+            return "\n".join(filter(None, (names, self._import(source, cell), said["error"])))
         if text == observation.NOTHING:
             return said["nothing"]
         return said["empty" if observation.is_empty(text) else "ok"]
+
+    def _import(self, source: str, cell: CellResult) -> str:
+        """How to import the tools that a cell used without doing so."""
+        missing = MISSING_NAME.match(cell.error.message) if cell.error is not None else None
+        if missing is None or not self._setup.style.imports:
+            return ""
+        lines = prompt.imports(self._setup.tools.tools, missing[1], source)
+        return self._said["not_imported"].format(name=missing[1], imports=lines) if lines else ""
 
     @property
     def modules(self) -> Mapping[str, str]:

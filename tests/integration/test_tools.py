@@ -71,6 +71,24 @@ def test_code_loops_over_tools_and_composes_them(tmp_path: Path) -> None:
     assert "from tools.shop import order_status  # order_status(order_id: str" in lines[0]["system"]
 
 
+def test_tools_that_were_not_imported_are_named_with_their_import(tmp_path: Path) -> None:
+    result = solve(
+        tmp_path,
+        [
+            "state = order_status('A-1')\nfinal_answer(add(1, refund))",
+            "nothing",
+            "from tools.shop import order_status, refund; from tools import add\nfinal_answer(add(1, 2))",
+        ],
+        [order_status, refund, tool(effects="read", name="add")(lambda a, b: a + b)],
+        approve="never",
+    )
+    first, second, _ = observations(result)
+    wanted = "order_status is a tool: write from tools.shop import order_status, refund; from tools import add before it is used."
+    assert wanted in first
+    assert "is a tool" not in second
+    assert result.answer == 3
+
+
 def test_a_refusal_is_an_exception_with_the_reason(tmp_path: Path) -> None:
     def approve(request: CallRequest) -> Decision | str:
         if request.arguments["amount"] > 100:
