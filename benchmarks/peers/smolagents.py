@@ -42,7 +42,7 @@ PACKAGES = ("smolagents[openai]==1.26.0", "pandas==3.1.1", "openpyxl==3.1.5")
 IMPORTS = ("pandas", "numpy", "openpyxl", "csv", "json", "io", "pathlib", "gzip", "zipfile", "decimal", "sqlite3", "xml.etree.ElementTree")  # fmt: skip
 SCRIPT = Path(__file__).with_name("smolagents_script.py")
 PATIENCE = 120.0
-"""Seconds beyond an attempt's own limit, for a process that starts and for one that does not end."""
+"""Seconds beyond an attempt's own limit, for a process that starts, and for one that cannot end itself."""
 STOPS: Mapping[str, StopReason] = {
     "answered": "submitted",
     "turns": "turn_limit",
@@ -183,7 +183,7 @@ class Smolagents:
             ) as process,
         ):  # fmt: skip
             self._active.add(process)
-            late = threading.Timer(seconds, _kill, (process,))
+            late = _Late(seconds, process)
             late.start()
             try:
                 if self._interrupted:
@@ -195,6 +195,11 @@ class Smolagents:
                 self._active.discard(process)
             if end is not None:
                 return end, None
+            if late.was_running:
+                return {
+                    "status": "seconds",
+                    "seconds": seconds,
+                }, f"{NAME} did not end within {seconds:g} seconds"
             errors.seek(0)
             last = errors.read().strip().splitlines()[-1:]
         return {}, f"{NAME} ended without a result: {''.join(last)[:300] or 'it was ended'}"
@@ -270,8 +275,20 @@ class Smolagents:
         )
 
 
+class _Late(threading.Timer):
+    """Ends a process that takes too long. `was_running`: it did so itself, and did not only hold a pipe open."""
+
+    def __init__(self, seconds: float, process: subprocess.Popen[str]) -> None:
+        super().__init__(seconds, self._end)
+        self._process, self.was_running = process, False
+
+    def _end(self) -> None:
+        self.was_running = self._process.poll() is None
+        _kill(self._process)
+
+
 def _kill(process: subprocess.Popen[str]) -> None:
-    """Ends the process and what it has started, which would hold its pipes open. It has not been waited for yet."""
+    """Ends the process and what it has started, which would hold its pipes open."""
     try:
         os.killpg(process.pid, signal.SIGKILL)
     except ProcessLookupError:

@@ -28,6 +28,15 @@ def say(**line: Any) -> None:
         SAYS.flush()
 
 
+def end(told: dict[str, Any]) -> None:
+    """The last line, and the end of the process: whoever comes first."""
+    line = json.dumps({"end": told}, default=plain) + "\n"
+    with LOCK:
+        SAYS.write(line)
+        SAYS.flush()
+        os._exit(0)
+
+
 def plain(value: Any) -> Any:
     """What JSON has not: values of numpy and pandas as theirs, all else as text."""
     for name in ("to_dict", "tolist", "item"):
@@ -93,13 +102,19 @@ class Counted(OpenAIModel):  # type: ignore[misc]
 
     requests, prompt, completion, cached, seconds = 0, 0, 0, 0, 0.0
     served = ""
+    asked: float | None = None
+
+    def spent(self) -> float:
+        """Seconds of all requests, with the one that is under way."""
+        return self.seconds + (0.0 if self.asked is None else time.monotonic() - self.asked)
 
     def generate(self, *args: Any, **kwargs: Any) -> Any:
-        began = time.monotonic()
+        self.asked = began = time.monotonic()
         try:
             reply = super().generate(*args, **kwargs)
         finally:
             self.seconds += time.monotonic() - began
+            self.asked = None
         self.requests += 1
         self.served = getattr(reply.raw, "model", "") or self.served
         usage = getattr(reply.raw, "usage", None)
@@ -143,6 +158,32 @@ def run(task: dict[str, Any]) -> dict[str, Any]:
         step_callbacks=[check],
         verbosity_level=LogLevel.OFF,
     )
+
+    def told(status: str, answer: Any = None, error: str | None = None) -> dict[str, Any]:
+        steps = maker.memory.get_full_steps()
+        return {
+            "answer": answer,
+            "status": status,
+            "error": error,
+            "calls": model.requests,
+            "prompt_tokens": model.prompt,
+            "completion_tokens": model.completion,
+            "cached_tokens": model.cached,
+            "served": model.served,
+            "seconds": time.monotonic() - began,
+            "model_seconds": model.spent(),
+            "tool_seconds": remote.seconds,
+            "turns": sum("step_number" in step for step in steps),
+            "errors": [_error(step["error"], remote.faults) for step in steps if step.get("error")],
+            "observation_chars": sum(len(str(step.get("observations") or "")) for step in steps),
+            "steps": steps,
+        }
+
+    if limits["seconds"] is not None:
+        # within a request or a cell too, as the other arms are ended: neither has a limit of its own here
+        late = threading.Timer(limits["seconds"], lambda: end(told("seconds")))
+        late.daemon = True
+        late.start()
     answer, status, error = None, "answered", None
     try:
         result = maker.run(task["text"], return_full_result=True)
@@ -155,24 +196,7 @@ def run(task: dict[str, Any]) -> dict[str, Any]:
         if not stopped:
             raise
         status, error = stopped[0], str(failure)
-    steps = maker.memory.get_full_steps()
-    return {
-        "answer": answer,
-        "status": status,
-        "error": error,
-        "calls": model.requests,
-        "prompt_tokens": model.prompt,
-        "completion_tokens": model.completion,
-        "cached_tokens": model.cached,
-        "served": model.served,
-        "seconds": time.monotonic() - began,
-        "model_seconds": model.seconds,
-        "tool_seconds": remote.seconds,
-        "turns": sum("step_number" in step for step in steps),
-        "errors": [_error(step["error"], remote.faults) for step in steps if step.get("error")],
-        "observation_chars": sum(len(str(step.get("observations") or "")) for step in steps),
-        "steps": steps,
-    }
+    return told(status, answer, error)
 
 
 def _kind(failure: BaseException) -> str:
@@ -204,4 +228,4 @@ def _error(error: dict[str, Any], counted: set[str]) -> str:
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
     sys.stdout = sys.stderr  # what the package prints is not part of what is said here
-    say(end=run(json.loads(COMMANDS.readline())))
+    end(run(json.loads(COMMANDS.readline())))

@@ -127,6 +127,30 @@ def test_how_it_ended(tmp_path: Path, status: str, stop: str) -> None:
     assert play(stand_in(tmp_path, script), tmp_path).attempt.stop_reason == stop
 
 
+def test_one_that_does_not_end_has_met_the_limit_of_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(smolagents, "PATIENCE", 0.5)
+    made = play(stand_in(tmp_path, "sys.stdin.read()"), tmp_path, limits=Limits(seconds=0.5)).attempt
+    assert (made.success, made.stop_reason, made.wall_s) == (False, "time_limit", 1.0)
+    assert made.error == "smolagents did not end within 1 seconds"
+
+
+@needs_package
+@pytest.mark.parametrize("answer", [Answer(stall="before"), None])
+def test_the_limit_of_time_holds_within_a_request_and_within_code(
+    tmp_path: Path, gateway: Gateway, answer: Answer | None
+) -> None:
+    gateway.add(
+        reply("x = 1"),
+        answer or reply("while True:\n    try:\n        x += 1\n    except Exception:\n        pass"),
+    )
+    made = play(package(), tmp_path, url=gateway.url, limits=Limits(seconds=4.0)).attempt
+    assert (made.success, made.stop_reason, made.error) == (False, "time_limit", None)
+    assert (made.llm_calls, made.prompt_tokens) == ((1, 100) if answer else (2, 200))
+    assert made.wall_s >= 4.0
+
+
 def test_a_key_that_is_refused_ends_the_run(tmp_path: Path) -> None:
     script = 'print(json.dumps({"end": {"status": "unusable", "error": "401"}}))'
     with pytest.raises(Unusable, match="401"):
