@@ -44,6 +44,9 @@ class ArmFigures:
     most_parallel: int
     definition_tokens: float
     cached_share: float
+    """Of the prompt's tokens."""
+    reasoning_share: float
+    """Of the completion's tokens."""
     observation_chars: float
     with_errors: int
     recovered: int
@@ -181,7 +184,9 @@ def _mean(values: Iterable[float | None]) -> float | None:
 def _figures(arm: str, made: Sequence[Attempt], failures: int) -> ArmFigures:
     tasks = _by_task(made)
     solved = sum(bool(each.success) for each in made)
-    prompt = sum(each.prompt_tokens for each in made)
+    prompt, completion = (
+        sum(getattr(each, f"{side}_tokens") for each in made) for side in ("prompt", "completion")
+    )
     return ArmFigures(
         arm=arm,
         tasks=len(tasks),
@@ -200,6 +205,7 @@ def _figures(arm: str, made: Sequence[Attempt], failures: int) -> ArmFigures:
         most_parallel=max(each.max_parallel for each in made),
         definition_tokens=statistics.fmean(each.tool_definition_tokens for each in made),
         cached_share=sum(each.cached_prompt_tokens for each in made) / prompt if prompt else 0.0,
+        reasoning_share=sum(each.reasoning_tokens for each in made) / completion if completion else 0.0,
         observation_chars=statistics.fmean(each.observation_chars for each in made),
         with_errors=sum(bool(each.errors) for each in made),
         recovered=sum(each.recovered for each in made),

@@ -41,7 +41,9 @@ class Attempt:
 
     `success` is None where the infrastructure failed: such an attempt is run again, never scored. `cost_usd` is None
     where the price of the model is not known. `wall_s` is the sum of `llm_s`, `tool_s`, `sandbox_s` and `overhead_s`: time
-    in which code waited for tools counts as the tools'. `served` are the models that the endpoint says have answered.
+    in which code waited for tools counts as the tools'. `served` are the models that the endpoint says have answered,
+    `fingerprints` what it says of what it runs. `cached_prompt_tokens` are part of `prompt_tokens`, `reasoning_tokens` of
+    `completion_tokens`; where the endpoint does not tell, and in older lines, they are 0.
     `max_parallel` is how many calls of tools were under way at once, `redundant_calls` those with the same arguments as an
     earlier one and no change of state between. `recovered`: there were errors, and it succeeded.
     """
@@ -55,6 +57,7 @@ class Attempt:
     arm: str = "code"
     model: str = ""
     served: tuple[str, ...] = ()
+    fingerprints: tuple[str, ...] = ()
     repeat: int = 1
     success: bool | None = None
     answer_ok: bool | None = None
@@ -74,6 +77,7 @@ class Attempt:
     prompt_tokens: int = 0
     cached_prompt_tokens: int = 0
     completion_tokens: int = 0
+    reasoning_tokens: int = 0
     tool_definition_tokens: int = 0
     tokens_estimated: bool = False
     cost_usd: float | None = None
@@ -111,7 +115,7 @@ def from_json(line: Mapping[str, Any]) -> Attempt:
         raise ValueError("it is not an attempt: it needs task, arm, repeat and success")
     if line.get("stop_reason") not in STOP_REASONS:  # version 1 did not say which limit
         known["stop_reason"] = "turn_limit"
-    known["served"] = tuple(known.get("served", ()))
+    known |= {name: tuple(known.get(name, ())) for name in ("served", "fingerprints")}
     return Attempt(**known)
 
 
@@ -139,6 +143,7 @@ def measured(log: Sequence[Event], began: float, wall: float, *, boxed: bool) ->
         "max_parallel": most_at_once(_spans(log)),
         "code_cells": len(cells),
         "served": tuple(dict.fromkeys(event.model for event in replies if event.model)),
+        "fingerprints": tuple(dict.fromkeys(event.fingerprint for event in replies if event.fingerprint)),
         "wall_s": round(wall, 4),
         "llm_s": round(llm, 4),
         "tool_s": round(tool, 4),

@@ -159,6 +159,7 @@ class Performing:
             prompt_tokens=result.usage.prompt_tokens,
             cached_prompt_tokens=result.usage.cached_tokens,
             completion_tokens=result.usage.completion_tokens,
+            reasoning_tokens=result.usage.reasoning_tokens,
             tokens_estimated=result.usage.estimated,
             tool_definition_tokens=definition_tokens(arm, tools),
             cost_usd=model.cost,

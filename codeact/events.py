@@ -61,7 +61,8 @@ class TextDelta(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replied(Event):
-    """`text` as the model wrote it; `reading` is what was made of it. `seconds` from request to last token."""
+    """`text` as the model wrote it; `reading` is what was made of it. `seconds` from request to last token. `model` and
+    `fingerprint` are what the endpoint says of what has answered."""
 
     turn: int
     text: str
@@ -70,6 +71,7 @@ class Replied(Event):
     usage: Usage
     model: str
     seconds: float
+    fingerprint: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

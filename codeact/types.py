@@ -52,13 +52,14 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens and calls of a model, and calls of tools with their seconds, summed with `+`. `estimated` is set where the
-    endpoint did not count."""
+    """Tokens and calls of a model, and calls of tools with their seconds, summed with `+`. `cached_tokens` are part of the prompt's,
+    `reasoning_tokens` of the completion's. `estimated` is set where the endpoint did not count."""
 
     calls: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cached_tokens: int = 0
+    reasoning_tokens: int = 0
     estimated: bool = False
     tool_calls: int = 0
     tool_seconds: float = 0.0
@@ -73,6 +74,7 @@ class Usage:
             self.prompt_tokens + other.prompt_tokens,
             self.completion_tokens + other.completion_tokens,
             self.cached_tokens + other.cached_tokens,
+            self.reasoning_tokens + other.reasoning_tokens,
             self.estimated or other.estimated,
             self.tool_calls + other.tool_calls,
             self.tool_seconds + other.tool_seconds,
@@ -98,13 +100,15 @@ class Retrying:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A model's whole reply. A reply whose `finish` is `length` or `content_filter` is never executed."""
+    """A model's whole reply. A reply whose `finish` is `length` or `content_filter` is never executed. `fingerprint` is what the
+    endpoint says of what it runs, where it does."""
 
     text: str
     finish: Finish = "stop"
     usage: Usage = Usage(calls=1)
     model: str = ""
     tool_calls: tuple[Mapping[str, Any], ...] = ()
+    fingerprint: str = ""
 
 
 @dataclass(frozen=True, slots=True)

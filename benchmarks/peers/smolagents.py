@@ -229,7 +229,7 @@ class Smolagents:
         stop = "interrupted" if self._interrupted else STOPS.get(status, "infra_error")
         answer = end.get("answer")
         verdict = check(task, answer, world) if stop not in ("infra_error", "interrupted") else None
-        usage = Usage(end.get("calls", 0), end.get("prompt_tokens", 0), end.get("completion_tokens", 0), end.get("cached_tokens", 0))  # fmt: skip
+        usage = Usage(*(end.get(name, 0) for name in ("calls", "prompt_tokens", "completion_tokens", "cached_tokens", "reasoning_tokens")))  # fmt: skip
         wall, model, tool = (
             float(end.get(name, 0.0)) for name in ("seconds", "model_seconds", "tool_seconds")
         )
@@ -244,6 +244,7 @@ class Smolagents:
             arm=NAME,
             model=self._name,
             served=(end["served"],) if end.get("served") else (),
+            fingerprints=(end["fingerprint"],) if end.get("fingerprint") else (),
             repeat=job.repeat,
             success=verdict.success if verdict else None,
             answer_ok=verdict.answer_ok if verdict else None,
@@ -263,6 +264,7 @@ class Smolagents:
             prompt_tokens=usage.prompt_tokens,
             cached_prompt_tokens=usage.cached_tokens,
             completion_tokens=usage.completion_tokens,
+            reasoning_tokens=usage.reasoning_tokens,
             cost_usd=None if self._price is None else self._price.of(usage),
             wall_s=round(wall, 4),
             llm_s=round(model, 4),

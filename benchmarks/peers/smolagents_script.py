@@ -100,8 +100,8 @@ class Remote:
 class Counted(OpenAIModel):  # type: ignore[misc]
     """Counts requests, tokens and time."""
 
-    requests, prompt, completion, cached, seconds = 0, 0, 0, 0, 0.0
-    served = ""
+    requests, prompt, completion, cached, reasoning, seconds = 0, 0, 0, 0, 0, 0.0
+    served, fingerprint = "", ""
     asked: float | None = None
 
     def spent(self) -> float:
@@ -117,12 +117,15 @@ class Counted(OpenAIModel):  # type: ignore[misc]
             self.asked = None
         self.requests += 1
         self.served = getattr(reply.raw, "model", "") or self.served
+        self.fingerprint = getattr(reply.raw, "system_fingerprint", "") or self.fingerprint
         usage = getattr(reply.raw, "usage", None)
         if usage is not None:
             self.prompt += usage.prompt_tokens
             self.completion += usage.completion_tokens
             details = getattr(usage, "prompt_tokens_details", None)
             self.cached += getattr(details, "cached_tokens", None) or 0
+            details = getattr(usage, "completion_tokens_details", None)
+            self.reasoning += getattr(details, "reasoning_tokens", None) or 0
         return reply
 
 
@@ -169,7 +172,9 @@ def run(task: dict[str, Any]) -> dict[str, Any]:
             "prompt_tokens": model.prompt,
             "completion_tokens": model.completion,
             "cached_tokens": model.cached,
+            "reasoning_tokens": model.reasoning,
             "served": model.served,
+            "fingerprint": model.fingerprint,
             "seconds": time.monotonic() - began,
             "model_seconds": model.spent(),
             "tool_seconds": remote.seconds,

@@ -48,7 +48,7 @@ def page(about: Mapping[str, Any], found: Analysis, drawn: Sequence[Plot]) -> st
         plots=[_plot(each) for each in drawn],
         notes=words.notes(about, found),
         method=words.method(),
-        settings=words.settings_table(about),
+        settings=words.settings_table(about, found),
         prompts=about.get("prompt_texts", {}),
         failures=words.failures(found),
     )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ from benchmarks.report.plot import percent, points
 from benchmarks.stats import Interval
 
 CHARACTERS_PER_TOKEN = 4
+MOST_SERVED = 5
 Table = tuple[tuple[str, ...], list[tuple[str, ...]]]
 """Heads, and rows of words."""
 
@@ -104,7 +106,7 @@ def arms_table(found: Analysis) -> Table:
 
 
 def more_table(found: Analysis) -> Table:
-    heads = ("arm", "answer right", "state right", "side effects", "redundant calls", "calls at once, most", "tokens of tool definitions", "prompt from cache", "characters observed", "model / tools / sandbox / rest", "infrastructure failures")  # fmt: skip
+    heads = ("arm", "answer right", "state right", "side effects", "redundant calls", "calls at once, most", "tokens of tool definitions", "prompt from cache", "thinking in completion", "characters observed", "model / tools / sandbox / rest", "infrastructure failures")  # fmt: skip
     return heads, [
         (
             each.arm,
@@ -115,6 +117,7 @@ def more_table(found: Analysis) -> Table:
             str(each.most_parallel),
             f"about {each.definition_tokens:.0f}",
             percent(each.cached_share),
+            percent(each.reasoning_share),
             f"{each.observation_chars:,.0f}",
             _parts(each),
             str(each.infra_failures),
@@ -181,6 +184,12 @@ def notes(about: Mapping[str, Any], found: Analysis) -> list[str]:
         lines.append(f"Left out of every arm, since one of them has no verdict there: {shown}{more}.")
     if any(each.estimated for each in found.figures):
         lines.append("Tokens are partly estimated as characters by four: some replies came without a count.")
+    for field, what in SERVED.items():
+        count, said = _served(found, field)
+        if count > 1:
+            lines.append(
+                f"The endpoint named {count} {what}, so what has answered was not the same throughout: {said}; in brackets the attempts."
+            )
     if about.get("uncommitted"):
         lines.append("The code differed from the commit that is named.")
     for each in about.get("drift", []):
@@ -190,6 +199,18 @@ def notes(about: Mapping[str, Any], found: Analysis) -> list[str]:
             f"k = {found.k}: chance within a task is not measured; a published claim needs 5 repeats."
         )
     return lines
+
+
+SERVED = {"served": "models", "fingerprints": "system fingerprints"}
+"""What the endpoint says has answered, where it says so: behind one name there may be more than one thing."""
+
+
+def _served(found: Analysis, field: str) -> tuple[int, str]:
+    """How many of a kind the endpoint named, and those of most attempts, with the number of these."""
+    counts = Counter(name for made in found.kept for name in getattr(made, field))
+    said = [f"{name} ({count})" for name, count in counts.most_common(MOST_SERVED)]
+    more = [f"{len(counts) - MOST_SERVED} more"] if len(counts) > MOST_SERVED else []
+    return len(counts), ", ".join(said + more)
 
 
 def method() -> list[str]:
@@ -202,12 +223,13 @@ def method() -> list[str]:
     ]
 
 
-def settings_table(about: Mapping[str, Any]) -> Table:
+def settings_table(about: Mapping[str, Any], found: Analysis) -> Table:
     frozen, machine = about["frozen"], about.get("machine", {})
     limits, sampling = frozen.get("limits", {}), frozen.get("sampling", {})
     facts = [
         ("suite", f"{frozen['suite']} ({frozen['split']}), version {', '.join(frozen.get('suite_versions', []))}, hash {frozen.get('suite_hash', '')[:12]}"),
         ("model", str(frozen["model"])),
+        ("answered by", "; ".join(filter(None, (_served(found, field)[1] for field in SERVED))) or "not said"),
         ("limits an attempt", ", ".join(f"{name} {value:g}" for name, value in limits.items() if value is not None) or "each task's own"),
         ("temperature", "the model's own" if sampling.get("temperature") is None else f"{sampling['temperature']:g}"),
         ("seed", str(frozen.get("seed"))),
@@ -263,7 +285,7 @@ def _markdown(about: Mapping[str, Any], found: Analysis) -> Iterator[str]:
         yield from (f"- {line}" for line in lines)
     yield "\n## How it was measured\n"
     yield from (f"{line}\n" for line in method())
-    yield from _table(settings_table(about))
+    yield from _table(settings_table(about, found))
 
 
 def categories_table(pairing: Pairing) -> Table:

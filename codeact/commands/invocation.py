@@ -68,6 +68,7 @@ def outcome(result: Result | None, error: str | None = None, status: str = "fail
             "prompt_tokens": 0,
             "completion_tokens": 0,
             "cached_tokens": 0,
+            "reasoning_tokens": 0,
             "estimated": False,
             "tool_calls": 0,
             "tool_seconds": 0.0,

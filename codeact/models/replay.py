@@ -81,6 +81,7 @@ def _reply(event: dict[str, Any], where: str) -> Reply:
             usage_from(event.get("usage")),
             str(event.get("model", "")),
             tuple(_calls(event.get("reading"))),
+            str(event.get("fingerprint") or ""),
         )
     except ValueError as error:
         raise UsageError(f"{where}: {error}") from error

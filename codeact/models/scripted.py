@@ -6,6 +6,7 @@ import json
 import re
 import threading
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
@@ -60,7 +61,7 @@ class ScriptedModel:
             yield Delta(piece)
         written = reply.text + (json.dumps(reply.tool_calls, default=str) if reply.tool_calls else "")
         usage = reply.usage if reply.usage.calls else wire.estimate(request, written)
-        yield Reply(reply.text, reply.finish, usage, reply.model or self.name, reply.tool_calls)
+        yield replace(reply, usage=usage, model=reply.model or self.name)
 
     def _next(self, request: Request) -> Reply:
         with self._lock:
@@ -77,12 +78,11 @@ def usage_from(counted: object) -> Usage:
     """Usage written as JSON, in the names of `Usage`. Raises ValueError."""
     if not isinstance(counted, Mapping):
         raise ValueError("usage is not an object of counts")
-    names = ("prompt_tokens", "completion_tokens", "cached_tokens")
+    names = ("prompt_tokens", "completion_tokens", "cached_tokens", "reasoning_tokens")
     counts = [counted.get("calls", 1), *(counted.get(name, 0) for name in names)]
     if not all(isinstance(number, int) and number >= 0 for number in counts):
         raise ValueError("usage holds what is not a count of tokens")
-    calls, prompt, completion, cached = counts
-    return Usage(calls, prompt, completion, cached, counted.get("estimated") is True)
+    return Usage(*counts, estimated=counted.get("estimated") is True)
 
 
 def finish_from(written: object) -> Finish:
@@ -111,4 +111,5 @@ def _reply(line: str, where: str) -> Reply:
         usage = usage_from(data["usage"]) if "usage" in data else Usage()
     except ValueError as error:
         raise UsageError(f"{where}: {error}") from error
-    return Reply(data.get("content") or "", finish, usage, str(data.get("model", "")), tuple(calls))
+    said = [str(data.get(name) or "") for name in ("content", "model", "system_fingerprint")]
+    return Reply(said[0], finish, usage, said[1], tuple(calls), said[2])

@@ -57,6 +57,7 @@ class Assembly:
     finish: Finish | None = None
     choices: int = 0
     model: str = ""
+    fingerprint: str = ""
     text: list[str] = field(default_factory=list)
     reasoning: list[str] = field(default_factory=list)
     calls: list[dict[str, Any]] = field(default_factory=list)
@@ -66,6 +67,7 @@ class Assembly:
         """Take one chunk, decoded from JSON, and yield what is new. Raises ModelBadReply if it has not a chunk's shape."""
         data = _mapping(chunk, "a chunk")
         self.model = str(data.get("model") or self.model)
+        self.fingerprint = str(data.get("system_fingerprint") or self.fingerprint)
         self.usage = _usage(data.get("usage")) or self.usage
         for choice in _list(data.get("choices", []), "choices"):
             self.choices += 1
@@ -87,7 +89,8 @@ class Assembly:
         functions = [call["function"] for call in found]
         written = "".join(self.reasoning) + text + "".join(f["name"] + f["arguments"] for f in functions)
         calls = tuple({key: call[key] for key in ("id", "type", "function")} for call in found)
-        return Reply(text, self.finish, self.usage or estimate(request, written), self.model or model, calls)
+        usage = self.usage or estimate(request, written)
+        return Reply(text, self.finish, usage, self.model or model, calls, self.fingerprint)
 
     def _choice(self, choice: Mapping[str, Any]) -> Iterator[Delta]:
         # an endpoint that does not stream answers with a `message` where a chunk has a `delta`
@@ -186,12 +189,25 @@ def _usage(counted: object) -> Usage | None:
     """None where the endpoint sent no counts, or counts that are none: then they are estimated."""
     if not isinstance(counted, Mapping):
         return None
-    details = counted.get("prompt_tokens_details")
-    cached = details.get("cached_tokens") if isinstance(details, Mapping) else None
-    numbers = [counted.get("prompt_tokens"), counted.get("completion_tokens"), cached or 0]
-    if not all(isinstance(number, int) and number >= 0 for number in numbers):
+    prompt, completion = (_count(counted.get(name)) for name in ("prompt_tokens", "completion_tokens"))
+    if prompt is None or completion is None:
         return None
-    return Usage(1, *numbers)  # type: ignore[arg-type]
+    cached = _count(_detail(counted, "prompt_tokens_details", "cached_tokens"))
+    if cached is None:
+        cached = _count(counted.get("prompt_cache_hit_tokens"))  # DeepSeek's name for it
+    reasoning = _count(_detail(counted, "completion_tokens_details", "reasoning_tokens")) or 0
+    if reasoning and _count(counted.get("total_tokens")) == prompt + completion + reasoning:
+        completion += reasoning  # Grok and Gemini count it apart, and charge it all the same
+    return Usage(1, prompt, completion, min(cached or 0, prompt), min(reasoning, completion))
+
+
+def _detail(counted: Mapping[str, Any], group: str, name: str) -> object:
+    details = counted.get(group)
+    return details.get(name) if isinstance(details, Mapping) else None
+
+
+def _count(value: object) -> int | None:
+    return value if isinstance(value, int) and value >= 0 else None
 
 
 def _finish(reason: object) -> Finish:

@@ -64,6 +64,7 @@ class Asking:
                 usage=reply.usage,
                 model=reply.model,
                 seconds=time.monotonic() - began,
+                fingerprint=reply.fingerprint,
             )
         )
         return reading

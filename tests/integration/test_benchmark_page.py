@@ -44,6 +44,7 @@ def store(folder: Path, *, tasks: int = 6, arms: tuple[str, ...] = ARMS) -> Stor
                         size=(3, 10)[number % 2] if number % 3 == 2 else None, arm=arm, repeat=repeat, success=success,
                         reason="" if success else f"the answer is {HOSTILE}", stop_reason="submitted" if success else "turn_limit",
                         llm_calls=chance.randint(1, 9), prompt_tokens=chance.randint(500, 9000), cost_usd=chance.random() / 100,
+                        served=(f"m-{repeat}",), fingerprints=("fp_1",), completion_tokens=400, reasoning_tokens=100,
                         wall_s=2.0, llm_s=1.2, tool_s=0.3, sandbox_s=0.5, errors={"schema": 1} if chance.random() < 0.5 else {},
                     )
                 )  # fmt: skip
@@ -119,6 +120,17 @@ def test_each_plot_has_its_table_and_names_its_run(tmp_path: Path) -> None:
     rows = (tmp_path / "report" / "tables" / "calls.csv").read_text().splitlines()
     assert rows[0] == "task,arm,model calls,solved"
     assert len(rows) == 1 + 6 * 4
+
+
+def test_what_has_answered_is_said_and_how_much_it_thought(tmp_path: Path) -> None:
+    text = write_report(store(tmp_path))
+    assert "| answered by | m-1 (24), m-2 (24); fp_1 (48) |" in text
+    assert "named 2 models, so what has answered was not the same throughout: m-1 (24), m-2 (24)" in text
+    assert "system fingerprints" not in text
+    lines = text.split("\n")
+    at = next(number for number, line in enumerate(lines) if "thinking in completion" in line)
+    cells = dict(zip(lines[at].split(" | "), lines[at + 2].split(" | "), strict=True))
+    assert cells["thinking in completion"] == "25 %"
 
 
 def test_a_report_is_whole_or_the_one_before(tmp_path: Path) -> None:

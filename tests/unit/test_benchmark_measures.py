@@ -21,8 +21,10 @@ def returned(call: str, at: float, *, tool: str = "look", error: str | None = No
     return events.ToolReturned(time=at, call=call, tool=tool, ok=error is None, error=said)
 
 
-def replied(seconds: float, *, at: float = 0.0, problem: str | None = None) -> events.Replied:
-    return events.Replied(time=at, turn=1, text="", reading=Reading("", problem=problem), finish="stop", usage=Usage(), model="m", seconds=seconds)  # fmt: skip
+def replied(
+    seconds: float, *, at: float = 0.0, problem: str | None = None, fingerprint: str = ""
+) -> events.Replied:
+    return events.Replied(time=at, turn=1, text="", reading=Reading("", problem=problem), finish="stop", usage=Usage(), model="m", seconds=seconds, fingerprint=fingerprint)  # fmt: skip
 
 
 def observed(*cells: CellResult, at: float = 0.0, text: str = "seen") -> events.Observed:
@@ -56,6 +58,11 @@ def test_time_is_split_without_counting_any_of_it_twice() -> None:
     assert (made["max_parallel"], made["tool_calls"], made["distinct_tools"], made["turns"]) == (2, 2, 1, 1)
     assert made["observation_chars"] == 4
     assert made["served"] == ("m",)
+
+
+def test_what_the_endpoint_says_it_runs_is_told_once_each() -> None:
+    log = [replied(1.0, fingerprint=name) for name in ("fp_1", "", "fp_2", "fp_1")]
+    assert measured(log, began=0.0, wall=4.0, boxed=False)["fingerprints"] == ("fp_1", "fp_2")
 
 
 def test_calls_that_the_model_makes_itself_are_not_taken_from_cells() -> None:

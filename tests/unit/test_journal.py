@@ -75,7 +75,7 @@ HISTORY: tuple[events.Event, ...] = (
         text="t",
         reading=Reading("t", (Code("x = 1"),), None, ("note",), 7),
         finish="stop",
-        usage=Usage(1, 2, 3, 4, True),
+        usage=Usage(1, 2, 3, 4, 2, True),
         model="m",
         seconds=1.5,
     ),

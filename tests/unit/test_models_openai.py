@@ -177,6 +177,32 @@ def test_usage_that_nobody_counted_is_estimated(gateway: Gateway, usage: dict[st
     assert ask(model(gateway)).usage == Usage(1, 3, 2, estimated=True)
 
 
+@pytest.mark.parametrize(
+    ("details", "counted"),
+    [
+        ({"prompt_tokens_details": {"cached_tokens": 8}}, Usage(1, 10, 5, 8)),
+        ({"prompt_cache_hit_tokens": 8, "prompt_cache_miss_tokens": 2}, Usage(1, 10, 5, 8)),
+        ({"completion_tokens_details": {"reasoning_tokens": 3}, "total_tokens": 15}, Usage(1, 10, 5, 0, 3)),
+        ({"completion_tokens_details": {"reasoning_tokens": 30}, "total_tokens": 45}, Usage(1, 10, 35, 0, 30)),
+        ({"completion_tokens_details": {"reasoning_tokens": 30}}, Usage(1, 10, 5, 0, 5)),
+        ({"prompt_tokens_details": {"cached_tokens": 99}}, Usage(1, 10, 5, 10)),
+        ({"prompt_tokens_details": None, "completion_tokens_details": "none"}, Usage(1, 10, 5)),
+        ({"prompt_tokens_details": {"cached_tokens": "many"}, "completion_tokens_details": {"reasoning_tokens": -1}}, Usage(1, 10, 5)),
+    ],
+)  # fmt: skip
+def test_tokens_from_a_cache_and_of_thinking_are_told(
+    gateway: Gateway, details: dict[str, Any], counted: Usage
+) -> None:
+    gateway.add(says("12345", usage=says_usage(10, 5) | details))
+    assert ask(model(gateway)).usage == counted
+
+
+def test_what_the_endpoint_runs_is_told(gateway: Gateway) -> None:
+    said = {"choices": [{"index": 0, "delta": {"content": "x"}, "finish_reason": "stop"}]}
+    gateway.add(events(said | {"system_fingerprint": "fp_1"}, said | {"system_fingerprint": None}))
+    assert ask(model(gateway)).fingerprint == "fp_1"
+
+
 def test_an_endpoint_that_does_not_stream(gateway: Gateway) -> None:
     message = {"role": "assistant", "content": "all at once"}
     gateway.add(
