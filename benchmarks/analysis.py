@@ -75,6 +75,7 @@ class Ratio:
 class CategoryFigures:
     category: str
     tasks: int
+    clusters: int
     difference: Interval
     calls: Interval | None
     tokens: Interval | None
@@ -104,6 +105,10 @@ class Pairing:
     mcnemar: float
     only_ours: int
     only_theirs: int
+    same: bool
+    """Whether both solve each task equally often."""
+    solved: int
+    """Attempts of both that succeeded."""
     ratios: tuple[Ratio, ...]
     categories: tuple[CategoryFigures, ...]
     hypotheses: tuple[Hypothesis, ...]
@@ -112,13 +117,14 @@ class Pairing:
 @dataclass(frozen=True, slots=True)
 class Analysis:
     """`k` is the number of repeats that each task has in each arm, at least. `dropped` are (task, repeat) that are left out
-    of every arm, since one of them has no verdict there."""
+    of every arm, since one of them has no verdict there; `without` are arms that have no verdict at all, and are left out themselves."""
 
     arms: tuple[str, ...]
     tasks: int
     k: int
     kept: tuple[Attempt, ...]
     dropped: tuple[tuple[str, int], ...]
+    without: tuple[str, ...]
     figures: tuple[ArmFigures, ...]
     pairings: tuple[Pairing, ...]
     slopes: Mapping[str, Interval]
@@ -129,7 +135,8 @@ class Analysis:
 def analyse(attempts: Sequence[Attempt], arms: Sequence[str] = ()) -> Analysis:
     """`arms` is their order; those that have attempts and are not named come behind."""
     there = dict.fromkeys(made.arm for made in attempts)
-    named = [arm for arm in dict.fromkeys((*arms, *there)) if arm in there]
+    judged = {made.arm for made in attempts if made.scored}
+    named = [arm for arm in dict.fromkeys((*arms, *there)) if arm in judged]
     order = tuple(sorted(named, key=lambda arm: arm != FIRST))
     kept, dropped = complete(attempts, order)
     tasks = {made.task for made in kept}
@@ -142,6 +149,7 @@ def analyse(attempts: Sequence[Attempt], arms: Sequence[str] = ()) -> Analysis:
         k=min(repeats, default=0),
         kept=tuple(kept),
         dropped=tuple(dropped),
+        without=tuple(arm for arm in there if arm not in judged),
         figures=tuple(_figures(arm, by_arm[arm], failures[arm]) for arm in order if by_arm[arm]),
         pairings=tuple(
             pairing(order[0], by_arm[order[0]], other, by_arm[other]) for other in order[1:] if by_arm[other]
@@ -154,7 +162,7 @@ def analyse(attempts: Sequence[Attempt], arms: Sequence[str] = ()) -> Analysis:
 def complete(attempts: Iterable[Attempt], arms: Sequence[str]) -> tuple[list[Attempt], list[tuple[str, int]]]:
     """The attempts whose task and repeat have a verdict in every arm, and the (task, repeat) of the others."""
     scored: dict[tuple[str, int], set[str]] = defaultdict(set)
-    made_all = list(attempts)
+    made_all = [made for made in attempts if made.arm in arms]
     for made in made_all:
         scored[made.task, made.repeat] |= {made.arm} if made.scored else set()
     whole = {place for place, found in scored.items() if found >= set(arms)}
@@ -269,11 +277,14 @@ def pairing(name: str, ours: Sequence[Attempt], other: str, theirs: Sequence[Att
         mcnemar=stats.mcnemar(first.count((True, False)), first.count((False, True))),
         only_ours=first.count((True, False)),
         only_theirs=first.count((False, True)),
+        same=not any(pair.difference for pair in pairs),
+        solved=sum(bool(made.success) for pair in pairs for made in (*pair.ours, *pair.theirs)),
         ratios=ratios,
         categories=tuple(
             CategoryFigures(
                 category=category,
                 tasks=len(group),
+                clusters=len({pair.template for pair in group}),
                 difference=_difference(group).interval(),
                 calls=ratio_of("model calls", group).all,
                 tokens=ratio_of("tokens", group).all,
@@ -290,7 +301,7 @@ def _first(made: Sequence[Attempt]) -> Attempt:
 
 
 def _difference(pairs: Sequence[Paired]) -> stats.Bootstrap:
-    return stats.mean([pair.difference for pair in pairs], [pair.template for pair in pairs])
+    return stats.difference([pair.difference for pair in pairs], [pair.template for pair in pairs])
 
 
 def ratio_of(measure: str, pairs: Sequence[Paired]) -> Ratio:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from benchmarks.suites.base import Called, canonical
-from codeact import events
+from codeact import events, schema
 from codeact.events import Event
 from sandbox.types import CellResult
 
@@ -109,14 +109,21 @@ def attempt_key(**parts: Any) -> str:
 
 
 def from_json(line: Mapping[str, Any]) -> Attempt:
-    """An attempt from a line of `attempts.jsonl`, of this version or an older one. Raises ValueError for what is none."""
-    known = {each.name: line[each.name] for each in dataclasses.fields(Attempt) if each.name in line}
-    if not {"task", "arm", "repeat", "success"} <= known.keys():
+    """An attempt from a line of `attempts.jsonl`, of this version or an older one. Raises ValueError or TypeError for what is none."""
+    if not {"task", "arm", "repeat", "success"} <= line.keys():
         raise ValueError("it is not an attempt: it needs task, arm, repeat and success")
-    if line.get("stop_reason") not in STOP_REASONS:  # version 1 did not say which limit
-        known["stop_reason"] = "turn_limit"
-    known |= {name: tuple(known.get(name, ())) for name in ("served", "fingerprints")}
-    return Attempt(**known)
+    told = (
+        {} if line.get("stop_reason") in STOP_REASONS else {"stop_reason": "turn_limit"}
+    )  # version 1 did not say which limit
+    made: Attempt = schema.decode(Attempt, {**line, **told})
+    if not all(
+        map(
+            math.isfinite,
+            (made.wall_s, made.llm_s, made.tool_s, made.sandbox_s, made.overhead_s, made.cost_usd or 0.0),
+        )
+    ):
+        raise ValueError("it is not an attempt: its seconds or its cost are no numbers")
+    return made
 
 
 # -- what is measured -------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from benchmarks import stats
 from benchmarks.analysis import MEASURES, Paired, paired, ratio_of
 from benchmarks.attempts import Attempt
 from benchmarks.report.plot import percent, points
-from benchmarks.report.words import p_value, ratio, spread
+from benchmarks.report.words import counted, p_said, ratio, spread
 from benchmarks.store import Store, differences
 from codeact.errors import UsageError
 
@@ -50,14 +50,14 @@ def _arm(pairs: list[Paired]) -> Iterator[str]:
     if not pairs:
         yield "No task has a verdict in both runs."
         return
-    made = stats.mean([pair.difference for pair in pairs], [pair.template for pair in pairs])
+    made = stats.difference([pair.difference for pair in pairs], [pair.template for pair in pairs])
     shares = [
         sum(sum(bool(m.success) for m in side) / len(side) for side in sides) / len(pairs)
         for sides in ([pair.theirs for pair in pairs], [pair.ours for pair in pairs])
     ]
     yield (
-        f"Success over {len(pairs)} tasks: {percent(shares[0])} → {percent(shares[1])}, "
-        f"{spread(made.interval(), points)} points, p = {p_value(made.p_value(0.0))}."
+        f"Success over {counted(len(pairs), 'task')}: {percent(shares[0])} → {percent(shares[1])}, "
+        f"{spread(made.interval(), points)} points, {p_said(made.p_value(0.0))}."
     )
     yield ""
     yield "| after over before | all tasks | tasks that both solve |"
@@ -66,7 +66,7 @@ def _arm(pairs: list[Paired]) -> Iterator[str]:
         found = ratio_of(measure, pairs)
         if found.all is not None and math.isfinite(found.all.estimate):
             yield f"| {measure} | {spread(found.all, ratio)} | {spread(found.solved, ratio)} |"
-    for words, sign in (("Lost", -1), ("Gained", 1)):
+    for words, sign in (("Worse", -1), ("Better", 1)):
         names = [pair.task for pair in pairs if pair.difference * sign > 0]
         if names:
             more = f" and {len(names) - MOST_CHANGED} more" if len(names) > MOST_CHANGED else ""

@@ -2,13 +2,17 @@
 
 Intervals are bias-corrected and accelerated (BCa) bootstrap intervals over clusters (Efron, "Better bootstrap confidence
 intervals", 1987), with p values that are their inverse: the smallest level at which the interval leaves the null out.
+
+A bootstrap knows nothing but what was seen, and of few clusters that is little. Two exact bounds stand behind it: no p value is below
+that of a sign test in which all clusters agree; and of values with bounds, such as differences of success, what no
+cluster has shown may still be as frequent as goes with its not being seen.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import Literal
 
@@ -23,6 +27,8 @@ DRAWS = 10_000
 SEED = 20_260_101
 LEVEL = 0.95
 ROUNDING = 1e-12
+FEW = 6
+"""Clusters, fewer than which cannot show anything at this level: a sign test of five that agree has p = 0.0625."""
 _NORMAL = NormalDist()
 
 
@@ -42,33 +48,63 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Bootstrap:
-    """Draws of a statistic, sorted, with what corrects their percentiles: the bias `z0` and the acceleration."""
+    """Draws of a statistic over so many clusters, sorted, with what corrects their percentiles: the bias `z0` and the
+    acceleration. `least` is the least that a value can be, where no cluster is below 0; `most` likewise."""
 
     estimate: float
     draws: Array
     z0: float
     acceleration: float
+    clusters: int
+    least: float | None = None
+    most: float | None = None
 
     def interval(self, level: float = LEVEL) -> Interval:
         if not len(self.draws):
             return Interval(self.estimate)
-        if self.draws[0] == self.draws[-1]:
-            return Interval(self.estimate, self.estimate, self.estimate)
         tail = (1 - level) / 2
-        low, high = (self._percentile(each) for each in (tail, 1 - tail))
+        low, high = (
+            (self.estimate, self.estimate)
+            if self._is_constant
+            else (self._percentile(tail), self._percentile(1 - tail))
+        )
+        unseen = 1 - tail ** (1 / self.clusters)
+        if self.least is not None:
+            low = min(low, self.estimate - unseen * (self.estimate - self.least))
+        if self.most is not None:
+            high = max(high, self.estimate + unseen * (self.most - self.estimate))
         return Interval(self.estimate, low, high)
 
     def p_value(self, null: float, side: Literal["two", "greater"] = "two") -> float:
         """How well the data go with `null`: with `greater`, with what is not above it."""
         if not len(self.draws):
             return 1.0
-        if self.draws[0] == self.draws[-1]:
+        sides = 1 if side == "greater" else 2
+        signs = sides * 0.5**self.clusters
+        return min(1.0, max(self._drawn(null, side), signs, sides * self._unseen(null, side)))
+
+    @property
+    def _is_constant(self) -> bool:
+        return bool(self.draws[0] == self.draws[-1])
+
+    def _unseen(self, null: float, side: str) -> float:
+        """How likely it is, if `null` is the truth, that nothing is seen of what makes it less than the estimate, or more."""
+        if self.least is not None and self.least <= null < self.estimate:
+            return float((1 - (self.estimate - null) / (self.estimate - self.least)) ** self.clusters)
+        if side == "two" and self.most is not None and self.estimate < null <= self.most:
+            return float((1 - (null - self.estimate) / (self.most - self.estimate)) ** self.clusters)
+        return 0.0
+
+    def _drawn(self, null: float, side: str) -> float:
+        """By the draws alone."""
+        if self._is_constant:
             differs = self.estimate > null if side == "greater" else self.estimate != null
             return 1 / (len(self.draws) + 1) if differs else 1.0
         below = np.mean(self.draws < null) + np.mean(self.draws == null) / 2
         share = float(np.clip(below, 1 / (len(self.draws) + 1), 1 - 1 / (len(self.draws) + 1)))
         moved = _NORMAL.inv_cdf(share) - self.z0
-        under = _NORMAL.cdf(moved / (1 + self.acceleration * moved) - self.z0)
+        stretch = 1 + self.acceleration * moved
+        under = _NORMAL.cdf(moved / stretch - self.z0) if stretch > 0 else float(moved > 0)
         return under if side == "greater" else min(1.0, 2 * min(under, 1 - under))
 
     def _percentile(self, tail: float) -> float:
@@ -82,21 +118,21 @@ def bootstrap(parts: Array, statistic: Statistic, draws: int = DRAWS, seed: int 
     clusters = parts.shape[-1]
     estimate = float(statistic(parts.sum(axis=-1)))
     if clusters < 2:
-        return Bootstrap(estimate, np.empty(0), 0.0, 0.0)
+        return Bootstrap(estimate, np.empty(0), 0.0, 0.0, clusters)
     counts = np.random.default_rng(seed).multinomial(clusters, [1 / clusters] * clusters, size=draws)
     drawn = np.sort(statistic(parts @ counts.T.astype(np.float64)))
     drawn = drawn[np.isfinite(drawn)]
     if not len(drawn):
-        return Bootstrap(estimate, drawn, 0.0, 0.0)
+        return Bootstrap(estimate, drawn, 0.0, 0.0, clusters)
     if drawn[-1] - drawn[0] <= ROUNDING * max(
         1.0, abs(estimate)
     ):  # clusters do not differ but in how sums are rounded
-        return Bootstrap(estimate, np.full(len(drawn), estimate), 0.0, 0.0)
+        return Bootstrap(estimate, np.full(len(drawn), estimate), 0.0, 0.0, clusters)
     share = (np.mean(drawn < estimate) + np.mean(drawn <= estimate)) / 2
     edge = 1 / (len(drawn) + 1)
     z0 = _NORMAL.inv_cdf(float(np.clip(share, edge, 1 - edge)))
     without = statistic(parts.sum(axis=-1)[:, None] - parts)
-    return Bootstrap(estimate, drawn, z0, _acceleration(without[np.isfinite(without)]))
+    return Bootstrap(estimate, drawn, z0, _acceleration(without[np.isfinite(without)]), clusters)
 
 
 def _acceleration(without: Array) -> float:
@@ -110,6 +146,17 @@ def mean(values: Sequence[float], clusters: Sequence[str], **settings: int) -> B
     """The mean over tasks, resampled by cluster."""
     parts = _sums(clusters, np.asarray(values, dtype=np.float64), np.ones(len(values)))
     return bootstrap(parts, lambda sums: sums[0] / sums[1], **settings)
+
+
+def difference(values: Sequence[float], clusters: Sequence[str], **settings: int) -> Bootstrap:
+    """The mean over tasks of differences of success, each from -1 to 1, resampled by cluster."""
+    sums, counts = _sums(clusters, np.asarray(values, dtype=np.float64), np.ones(len(values)))
+    means = sums / counts
+    return replace(
+        mean(values, clusters, **settings),
+        least=-1.0 if means.min() >= 0 else None,
+        most=1.0 if means.max() <= 0 else None,
+    )
 
 
 def ratio(

@@ -40,6 +40,8 @@ class Store:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._secrets = secrets(os.environ)
+        self.unread = 0
+        """Lines of `attempts.jsonl` that could not be read, when they were last."""
 
     @property
     def exists(self) -> bool:
@@ -53,9 +55,9 @@ class Store:
             raise UsageError(f"{self.folder}: holds no run of benchmarks: {error.strerror}") from error
         except ValueError as error:
             raise UsageError(f"{self.folder / RUN}: is damaged: {error}") from error
-        if not isinstance(found, dict) or not isinstance(found.get("frozen"), dict):
+        if not _is_run(found):
             raise UsageError(f"{self.folder / RUN}: is not the configuration of a run of this version")
-        return found
+        return found  # type: ignore[no-any-return]
 
     def begin(self, about: Mapping[str, Any], *, allow_drift: bool = False) -> dict[str, Any]:
         """Writes the configuration of a run that begins, or that goes on. Raises Drifted where what may not change differs
@@ -97,22 +99,26 @@ class Store:
     # -- attempts --------------------------------------------------------------------------------------------------
 
     def lines(self) -> Iterator[Attempt]:
-        """Every line of `attempts.jsonl`, in order; what is torn or no attempt is passed over."""
+        """Every line of `attempts.jsonl`, in order; what is torn or no attempt is passed over, and counted in `unread`."""
         path = self.folder / ATTEMPTS
+        self.unread = 0
         if not path.exists():
             return
         with path.open(encoding="utf-8", errors="replace") as file:
             for line in file:
                 try:
                     yield from_json(json.loads(line))
-                except (ValueError, TypeError, AttributeError):
-                    continue
+                except (ValueError, TypeError, AttributeError, RecursionError):
+                    self.unread += 1
 
-    def attempts(self) -> list[Attempt]:
-        """The attempts of a run. Of several for the same task, arm and repeat the last counts, and what failed before is counted in it."""
+    def attempts(self, model: str | None = None) -> list[Attempt]:
+        """The attempts of a run, those with `model` alone where one is named. Of several for the same task, arm and repeat the last
+        counts, and what failed before is counted in it."""
         latest: dict[tuple[str, str, int], Attempt] = {}
         failures: dict[tuple[str, str, int], int] = {}
         for made in self.lines():
+            if model is not None and made.model not in (model, ""):
+                continue
             place = (made.task, made.arm, made.repeat)
             failures[place] = failures.get(place, 0) + (not made.scored)
             if made.scored or place not in latest or not latest[place].scored:
@@ -155,6 +161,19 @@ class Store:
             raise UsageError(
                 f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}"
             ) from error
+
+
+def _is_run(found: Any) -> bool:
+    """Whether it has what is read of every run."""
+    match found:
+        case {
+            "run": str(),
+            "started": str(),
+            "frozen": {"suite": str(), "split": str(), "model": str()},
+            "plan": {"arms": [*arms]},
+        }:
+            return all(isinstance(arm, str) for arm in arms)
+    return False
 
 
 def _write_whole(file: io.FileIO, content: bytes) -> None:

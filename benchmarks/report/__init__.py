@@ -22,7 +22,10 @@ from benchmarks.store import REPORT, Store, write
 def write_report(store: Store) -> str:
     """Writes the folder `report` of a run anew; the Markdown of it. Raises UsageError where there is no run."""
     about = store.about()
-    found = analyse(store.attempts(), about["plan"]["arms"])
+    model = about["frozen"]["model"]
+    others = {made.model for made in store.lines()} - {model, ""}
+    about |= {"other_models": sorted(others), "unread_lines": store.unread}
+    found = analyse(store.attempts(model), about["plan"]["arms"])
     drawn = plots(found)
     text = markdown(about, found)
     folder = store.folder / REPORT

@@ -19,6 +19,7 @@ from benchmarks.report.svg import STYLE
 
 MOST_ROWS = 2000
 """Of one table on the page; the CSV files hold all."""
+MOST_FAILURES = 200
 
 
 def page(about: Mapping[str, Any], found: Analysis, drawn: Sequence[Plot]) -> str:
@@ -37,8 +38,8 @@ def page(about: Mapping[str, Any], found: Analysis, drawn: Sequence[Plot]) -> st
             {
                 "title": f"{each.ours} against {each.theirs}",
                 "success": words.spread(each.difference, points),
-                "tasks": each.tasks,
-                "clusters": each.clusters,
+                "tasks": words.counted(each.tasks, "task"),
+                "clusters": words.counted(each.clusters, "template"),
                 "hypotheses": words.hypotheses_table(each),
                 "ratios": words.ratios_table(each),
                 "categories": words.categories_table(each) if each.categories else None,
@@ -50,7 +51,9 @@ def page(about: Mapping[str, Any], found: Analysis, drawn: Sequence[Plot]) -> st
         method=words.method(),
         settings=words.settings_table(about, found),
         prompts=about.get("prompt_texts", {}),
-        failures=words.failures(found),
+        failures=(failures := words.failures(found)),
+        failed=words.counted(len(failures), "attempt"),
+        most_failures=MOST_FAILURES,
     )  # fmt: skip
 
 

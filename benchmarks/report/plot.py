@@ -62,7 +62,10 @@ def points(value: float) -> str:
 
 
 def percent(value: float) -> str:
-    return f"{value * 100:.0f} %"
+    """Never all or none where it is not."""
+    if 0 < value < 0.005:
+        return "< 1 %"
+    return "> 99 %" if 0.995 <= value < 1 else f"{value * 100:.0f} %"
 
 
 def times_as_much(value: float) -> str:

@@ -6,12 +6,15 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from benchmarks import stats
 from benchmarks.analysis import Analysis, ArmFigures, Hypothesis, Pairing, Ratio
 from benchmarks.report.plot import percent, points
 from benchmarks.stats import Interval
 
 CHARACTERS_PER_TOKEN = 4
 MOST_SERVED = 5
+CLAIM = 5
+"""Repeats that a published claim needs."""
 Table = tuple[tuple[str, ...], list[tuple[str, ...]]]
 """Heads, and rows of words."""
 
@@ -32,6 +35,15 @@ def p_value(value: float) -> str:
     return "< 0.001" if value < 0.001 else f"{value:.3f}"
 
 
+def p_said(value: float) -> str:
+    """As a part of a sentence."""
+    return f"p {'' if value < 0.001 else '= '}{p_value(value)}"
+
+
+def counted(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
 def _number(value: float | None, form: str = ",.0f") -> str:
     return "–" if value is None else format(value, form)
 
@@ -40,7 +52,7 @@ def caption(about: Mapping[str, Any], found: Analysis) -> str:
     """What every figure is of."""
     frozen = about["frozen"]
     return (
-        f"n = {found.tasks} tasks, k = {found.k}, {frozen['suite']} ({frozen['split']}), model {frozen['model']}, "
+        f"n = {counted(found.tasks, 'task')}, k = {found.k}, {frozen['suite']} ({frozen['split']}), model {frozen['model']}, "
         f"{about['started'][:10]}, run {about['run']}"
     )
 
@@ -50,27 +62,29 @@ def headline(found: Analysis) -> list[str]:
     if not found.figures:
         return ["No attempt has a verdict in every arm yet."]
     said = ", ".join(f"{each.arm} {percent(each.success.estimate)}" for each in found.figures)
-    return [f"Solved of {found.tasks} tasks: {said}.", *map(_in_a_sentence, found.pairings)]
+    return [f"Solved of {counted(found.tasks, 'task')}: {said}.", *map(_in_a_sentence, found.pairings)]
 
 
 def _in_a_sentence(pairing: Pairing) -> str:
     ours, theirs, interval = pairing.ours, pairing.theirs, pairing.difference
     by = points(abs(interval.estimate)).lstrip("+")
-    if interval.low is None or interval.high is None:
-        success = f"Too few templates to tell {ours} and {theirs} apart"
-    elif interval.low == interval.high == 0:
+    if pairing.same and pairing.solved == 0:
+        success = f"Neither {ours} nor {theirs} solves a task"
+    elif pairing.same:
         success = f"{ours} and {theirs} solve the same tasks"
+    elif interval.low is None or interval.high is None or pairing.clusters < stats.FEW:
+        success = f"Too few templates of tasks to tell by success whether {ours} or {theirs} is better"
     elif interval.low > 0:
         success = f"{ours} solves more than {theirs}, by {by} points"
     elif interval.high < 0:
         success = f"{ours} solves fewer than {theirs}, by {by} points"
-    elif interval.estimate == 0:
+    elif by == "0":
         success = f"{ours} and {theirs} solve as many tasks"
     else:
         more, fewer = (ours, theirs) if interval.estimate > 0 else (theirs, ours)
         success = f"{more} solves {by} points more than {fewer}, which could be chance"
     needs = [
-        f"{ratio(each.all.estimate)} times the {name}"
+        f"{spread(each.all, ratio)} times the {name}"
         for each, name in (
             (ratio_named(pairing, "model calls"), "model calls"),
             (ratio_named(pairing, "tokens"), "tokens"),
@@ -115,7 +129,7 @@ def more_table(found: Analysis) -> Table:
             str(each.side_effects),
             f"{each.redundant_calls:.1f}",
             str(each.most_parallel),
-            f"about {each.definition_tokens:.0f}",
+            f"about {each.definition_tokens:,.0f}" if each.definition_tokens else "–",
             percent(each.cached_share),
             percent(each.reasoning_share),
             f"{each.observation_chars:,.0f}",
@@ -166,18 +180,31 @@ def notes(about: Mapping[str, Any], found: Analysis) -> list[str]:
     if found.detectable is not None and found.pairings:
         lines.append(
             f"With {found.tasks} tasks an exact McNemar test finds differences of success of {found.detectable * 100:.0f} points and more in 8 of 10 "
-            "experiments; smaller ones are mostly missed. Where no difference is shown, none of that size is likely, and no more is said."
+            "experiments, where tasks have nothing in common; smaller ones are often missed. Where no difference is shown, none of that size is likely, and no more is said."
         )
     elif found.pairings:
-        lines.append(f"{found.tasks} tasks are too few to find any difference of success reliably.")
+        lines.append(
+            f"{counted(found.tasks, 'task')} cannot show a difference of success reliably, whatever its size."
+        )
     lines += [
-        f"{pairing.ours} against {pairing.theirs}, first attempts: {pairing.only_ours} tasks only {pairing.ours} solves, {pairing.only_theirs} only {pairing.theirs}; "
-        f"exact McNemar p = {p_value(pairing.mcnemar)}."
+        f"{pairing.ours} against {pairing.theirs}, first attempts: {counted(pairing.only_ours, 'task')} only {pairing.ours} solves, {pairing.only_theirs} only {pairing.theirs}; "
+        f"exact McNemar {p_said(pairing.mcnemar)}."
         for pairing in found.pairings
     ]
+    lines += [
+        f"{pairing.ours} against {pairing.theirs}: no task is solved by both, so H2 has nothing to go by."
+        for pairing in found.pairings
+        if not any(each.name == "H2" for each in pairing.hypotheses)
+    ]
+    if few := _few(found):
+        lines.append(
+            f"Intervals of fewer than {stats.FEW} templates ({few}) are too narrow: they are hardly more than the range that was seen."
+        )
     if found.slopes:
         said = ", ".join(f"{arm} {spread(slope, ratio)}" for arm, slope in found.slopes.items())
         lines.append(f"As tasks grow, tokens grow with this power of their size: {said}.")
+    if found.without:
+        lines.append(f"{' and '.join(found.without)} has no verdict at all, and is left out.")
     if found.dropped:
         shown = ", ".join(f"{task} (repeat {repeat})" for task, repeat in found.dropped[:10])
         more = f" and {len(found.dropped) - 10} more" if len(found.dropped) > 10 else ""
@@ -190,14 +217,20 @@ def notes(about: Mapping[str, Any], found: Analysis) -> list[str]:
             lines.append(
                 f"The endpoint named {count} {what}, so what has answered was not the same throughout: {said}; in brackets the attempts."
             )
+    if others := about.get("other_models"):
+        lines.append(f"Attempts with {', '.join(others)} lie in this folder too, and do not count.")
+    if unread := about.get("unread_lines"):
+        lines.append(
+            f"{counted(unread, 'line')} of attempts.jsonl cannot be read and did not count; a crash leaves one."
+        )
     if about.get("uncommitted"):
         lines.append("The code differed from the commit that is named.")
     for each in about.get("drift", []):
         lines.append(f"Since {each['at']} with another configuration: {'; '.join(each['changes'])}.")
-    if found.k < 3 and found.figures:
-        lines.append(
-            f"k = {found.k}: chance within a task is not measured; a published claim needs 5 repeats."
-        )
+    if found.k == 1:
+        lines.append("k = 1: chance within a task is not measured; a published claim needs 5 repeats.")
+    elif 1 < found.k < CLAIM:
+        lines.append(f"k = {found.k}: a published claim needs {CLAIM} repeats.")
     return lines
 
 
@@ -213,11 +246,30 @@ def _served(found: Analysis, field: str) -> tuple[int, str]:
     return len(counts), ", ".join(said + more)
 
 
+def _few(found: Analysis) -> str:
+    """Where intervals stand on few templates."""
+    all_tasks = (
+        [f"all tasks: {found.pairings[0].clusters}"]
+        if found.pairings and found.pairings[0].clusters < stats.FEW
+        else []
+    )
+    categories = {
+        each.category: each.clusters
+        for pairing in found.pairings
+        for each in pairing.categories
+        if 1 < each.clusters < stats.FEW
+    }
+    return ", ".join(
+        [*all_tasks, *(f"{name or 'no category'}: {count}" for name, count in categories.items())]
+    )
+
+
 def method() -> list[str]:
     return [
         "Intervals are 95 %. Those of differences and ratios are BCa bootstrap intervals over templates of tasks (10,000 draws, fixed seed), those of "
         "success are Wilson's with tasks as the unit. A ratio is one of geometric means, task by task, of the mean of the repeats. H1 to H3 are the primary family; their p values are "
-        "the bootstrap's, adjusted by Holm.",
+        "the bootstrap's, adjusted by Holm; H1 has one side, H2 and H3 have two. What no template has shown may still occur as often as goes with its not being seen: "
+        "where no template speaks against an arm, intervals and p values of success are those of an exact test, and none is below that of a sign test.",
         "Attempts that met a limit count as failed, with what they had spent. Giving up early is cheap in the figures over all tasks; the figures over tasks "
         "that both solve hide failures. Read both.",
     ]
@@ -274,7 +326,7 @@ def _markdown(about: Mapping[str, Any], found: Analysis) -> Iterator[str]:
         yield from _table(more_table(found))
     for pairing in found.pairings:
         yield f"\n## {pairing.ours} against {pairing.theirs}\n"
-        yield f"Success: {spread(pairing.difference, points)} points over {pairing.tasks} tasks of {pairing.clusters} templates.\n"
+        yield f"Success: {spread(pairing.difference, points)} points over {counted(pairing.tasks, 'task')} of {counted(pairing.clusters, 'template')}.\n"
         yield from _table(hypotheses_table(pairing))
         yield from _table(ratios_table(pairing))
         if pairing.categories:
@@ -308,7 +360,7 @@ def _cell(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|")
 
 
-def failures(found: Analysis, most: int = 200) -> Sequence[tuple[str, ...]]:
+def failures(found: Analysis) -> Sequence[tuple[str, ...]]:
     """Attempts that were not right, with why."""
     return [
         (
@@ -319,7 +371,7 @@ def failures(found: Analysis, most: int = 200) -> Sequence[tuple[str, ...]]:
             "; ".join(filter(None, (made.error, made.reason))),
         )
         for made in _wrong(found)
-    ][:most]
+    ]
 
 
 def _wrong(found: Analysis) -> Iterable[Any]:

@@ -81,11 +81,11 @@ def test_a_ratio_is_one_of_geometric_means() -> None:
 
 
 def test_hypotheses_hold_only_on_the_right_side() -> None:
-    (pair,) = analyse(grid({f"A{n}": (True, True) for n in range(20)})).pairings
+    (pair,) = analyse(grid({f"A{n}": (True, True) for n in range(100)})).pairings
     assert {each.name: each.holds for each in pair.hypotheses} == {"H1": True, "H2": True, "H3": True}
     worse = [
         attempt(f"A{n}", arm, True, calls=9 if arm == "code" else 2, tokens=9000 if arm == "code" else 200)
-        for n in range(20)
+        for n in range(100)
         for arm in ("code", "json")
     ]
     (pair,) = analyse(worse).pairings

@@ -13,7 +13,7 @@ from benchmarks.attempts import Attempt, attempt_key
 from benchmarks.store import Drifted, Store, secrets
 from codeact.errors import UsageError
 
-ABOUT = {"run": "r1", "started": "2026-01-01T00:00:00Z", "frozen": {"model": "m", "limits": {"turns": 5}}, "plan": {"arms": ["code"]}}  # fmt: skip
+ABOUT = {"run": "r1", "started": "2026-01-01T00:00:00Z", "frozen": {"suite": "s", "split": "test", "model": "m", "limits": {"turns": 5}}, "plan": {"arms": ["code"]}}  # fmt: skip
 
 
 def made(task: str = "t1", *, arm: str = "code", repeat: int = 1, success: bool | None = True) -> Attempt:
@@ -52,7 +52,11 @@ def test_another_configuration_is_refused_and_named(tmp_path: Path) -> None:
     store = Store(tmp_path)
     store.begin(ABOUT)
     assert store.begin(ABOUT)["drift"] == []
-    other = {**ABOUT, "started": "2026-01-02T00:00:00Z", "frozen": {"model": "m2", "limits": {"turns": 6}}}
+    other = {
+        **ABOUT,
+        "started": "2026-01-02T00:00:00Z",
+        "frozen": {"suite": "s", "split": "test", "model": "m2", "limits": {"turns": 6}},
+    }
     with pytest.raises(Drifted, match=r"limits\.turns: 5 → 6; model: \"m\" → \"m2\".*--allow-drift"):
         store.begin(other)
     assert store.about()["frozen"] == ABOUT["frozen"]
