@@ -34,8 +34,9 @@ class ArmFigures:
     attempts: int
     success: Interval
     pass_k: float
-    answer_ok: float
-    state_ok: float
+    answer_ok: float | None
+    state_ok: float | None
+    """Of attempts; None where older lines do not tell."""
     side_effects: int
     means: Mapping[str, float | None]
     calls_per_solved: float | None
@@ -116,12 +117,13 @@ class Pairing:
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """`k` is the number of repeats that each task has in each arm, at least. `dropped` are (task, repeat) that are left out
+    """`k` is the number of repeats that each task has in each arm, at least, `most` at most. `dropped` are (task, repeat) that are left out
     of every arm, since one of them has no verdict there; `without` are arms that have no verdict at all, and are left out themselves."""
 
     arms: tuple[str, ...]
     tasks: int
     k: int
+    most: int
     kept: tuple[Attempt, ...]
     dropped: tuple[tuple[str, int], ...]
     without: tuple[str, ...]
@@ -147,6 +149,7 @@ def analyse(attempts: Sequence[Attempt], arms: Sequence[str] = ()) -> Analysis:
         arms=order,
         tasks=len(tasks),
         k=min(repeats, default=0),
+        most=max(repeats, default=0),
         kept=tuple(kept),
         dropped=tuple(dropped),
         without=tuple(arm for arm in there if arm not in judged),
@@ -203,8 +206,8 @@ def _figures(arm: str, made: Sequence[Attempt], failures: int) -> ArmFigures:
         pass_k=stats.pass_all(
             [[bool(e.success) for e in group] for group in tasks.values()], min(map(len, tasks.values()))
         ),
-        answer_ok=_share(each.answer_ok for each in made),
-        state_ok=_share(each.state_ok for each in made),
+        answer_ok=_mean(each.answer_ok for each in made),
+        state_ok=_mean(each.state_ok for each in made),
         side_effects=sum(each.side_effect is not None for each in made),
         means={name: _mean(measure(each) for each in made) for name, measure in MEASURES.items()},
         calls_per_solved=sum(each.llm_calls for each in made) / solved if solved else None,

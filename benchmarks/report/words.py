@@ -52,9 +52,13 @@ def caption(about: Mapping[str, Any], found: Analysis) -> str:
     """What every figure is of."""
     frozen = about["frozen"]
     return (
-        f"n = {counted(found.tasks, 'task')}, k = {found.k}, {frozen['suite']} ({frozen['split']}), model {frozen['model']}, "
+        f"n = {counted(found.tasks, 'task')}, {repeats(found)}, {frozen['suite']} ({frozen['split']}), model {frozen['model']}, "
         f"{about['started'][:10]}, run {about['run']}"
     )
+
+
+def repeats(found: Analysis) -> str:
+    return f"k = {found.k}" if found.k == found.most else f"k = {found.k} to {found.most}"
 
 
 def headline(found: Analysis) -> list[str]:
@@ -79,7 +83,7 @@ def _in_a_sentence(pairing: Pairing) -> str:
     elif interval.high < 0:
         success = f"{ours} solves fewer than {theirs}, by {by} points"
     elif by == "0":
-        success = f"{ours} and {theirs} solve as many tasks"
+        success = f"{ours} and {theirs} solve as many tasks, within {points(interval.low)} to {points(interval.high)} points"
     else:
         more, fewer = (ours, theirs) if interval.estimate > 0 else (theirs, ours)
         success = f"{more} solves {by} points more than {fewer}, which could be chance"
@@ -124,8 +128,7 @@ def more_table(found: Analysis) -> Table:
     return heads, [
         (
             each.arm,
-            percent(each.answer_ok),
-            percent(each.state_ok),
+            *("–" if share is None else percent(share) for share in (each.answer_ok, each.state_ok)),
             str(each.side_effects),
             f"{each.redundant_calls:.1f}",
             str(each.most_parallel),
@@ -204,7 +207,7 @@ def notes(about: Mapping[str, Any], found: Analysis) -> list[str]:
         said = ", ".join(f"{arm} {spread(slope, ratio)}" for arm, slope in found.slopes.items())
         lines.append(f"As tasks grow, tokens grow with this power of their size: {said}.")
     if found.without:
-        lines.append(f"{' and '.join(found.without)} has no verdict at all, and is left out.")
+        lines.append(f"Without any verdict, and so left out: {', '.join(found.without)}.")
     if found.dropped:
         shown = ", ".join(f"{task} (repeat {repeat})" for task, repeat in found.dropped[:10])
         more = f" and {len(found.dropped) - 10} more" if len(found.dropped) > 10 else ""
@@ -227,10 +230,10 @@ def notes(about: Mapping[str, Any], found: Analysis) -> list[str]:
         lines.append("The code differed from the commit that is named.")
     for each in about.get("drift", []):
         lines.append(f"Since {each['at']} with another configuration: {'; '.join(each['changes'])}.")
-    if found.k == 1:
+    if found.most == 1:
         lines.append("k = 1: chance within a task is not measured; a published claim needs 5 repeats.")
-    elif 1 < found.k < CLAIM:
-        lines.append(f"k = {found.k}: a published claim needs {CLAIM} repeats.")
+    elif 0 < found.k < CLAIM:
+        lines.append(f"{repeats(found)}: a published claim needs {CLAIM} repeats.")
     return lines
 
 
@@ -250,7 +253,7 @@ def _few(found: Analysis) -> str:
     """Where intervals stand on few templates."""
     all_tasks = (
         [f"all tasks: {found.pairings[0].clusters}"]
-        if found.pairings and found.pairings[0].clusters < stats.FEW
+        if found.pairings and 1 < found.pairings[0].clusters < stats.FEW
         else []
     )
     categories = {
@@ -268,7 +271,7 @@ def method() -> list[str]:
     return [
         "Intervals are 95 %. Those of differences and ratios are BCa bootstrap intervals over templates of tasks (10,000 draws, fixed seed), those of "
         "success are Wilson's with tasks as the unit. A ratio is one of geometric means, task by task, of the mean of the repeats. H1 to H3 are the primary family; their p values are "
-        "the bootstrap's, adjusted by Holm; H1 has one side, H2 and H3 have two. What no template has shown may still occur as often as goes with its not being seen: "
+        "the bootstrap's, adjusted by Holm within each pair of arms; H1 has one side, H2 and H3 have two. What no template has shown may still occur as often as goes with its not being seen: "
         "where no template speaks against an arm, intervals and p values of success are those of an exact test, and none is below that of a sign test.",
         "Attempts that met a limit count as failed, with what they had spent. Giving up early is cheap in the figures over all tasks; the figures over tasks "
         "that both solve hide failures. Read both.",
