@@ -82,7 +82,8 @@ def usage_from(counted: object) -> Usage:
     counts = [counted.get("calls", 1), *(counted.get(name, 0) for name in names)]
     if not all(isinstance(number, int) and number >= 0 for number in counts):
         raise ValueError("usage holds what is not a count of tokens")
-    return Usage(*counts, estimated=counted.get("estimated") is True)
+    calls, prompt, completion, cached, reasoning = counts
+    return Usage(calls, prompt, completion, cached, reasoning, counted.get("estimated") is True)
 
 
 def finish_from(written: object) -> Finish:
