@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from sandbox.errors import HostCallRefused
 
 FUNCTION = "final_answer"
 MAX_TEXT = 300
+_FENCED = re.compile(r"\A```\w*\n(.*?)\n?```\Z", re.DOTALL)
 
 Buffer = bytes | bytearray | memoryview
 
@@ -157,7 +159,9 @@ def written_answers(arguments: Mapping[str, Any], *, whole: bool) -> list[Any]:
 
 
 def _as_json(text: str) -> Any:
+    """The value in JSON, perhaps in a block of code."""
+    fenced = _FENCED.match(text)
     try:
-        return json.loads(text)
+        return json.loads(fenced[1] if fenced else text)
     except (ValueError, RecursionError):
         return None

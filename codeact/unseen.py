@@ -14,18 +14,22 @@ _NUMBER = re.compile(r"-?\d[\d_,]*\.?\d*(?:[eE][-+]?\d+)?")
 def made_up(source: str, shown: Iterable[str]) -> str | None:
     """The constant, as written, that is all this code gives to `final_answer` and that no text in `shown` has.
 
-    None where the answer is computed, where it was shown (a number also when it was shown with more decimals), and for
-    words such as yes and no, which are conclusions.
+    None where the answer is computed, and where it was shown.
     """
     constant = _constant(source)
-    if constant is None or isinstance(constant, bool):
-        return None
-    if isinstance(constant, str):
-        words = constant.strip().casefold()
-        found = len(words) < 4 or any(words in text.casefold() for text in shown)
-    else:
-        found = any(_rounds_to(number, constant) for text in shown for number in _numbers(text))
-    return None if found else repr(constant)
+    return None if constant is None or was_shown(constant, shown) else repr(constant)
+
+
+def was_shown(value: object, shown: Iterable[str]) -> bool:
+    """Whether a text has this value: a number also when it stands there with more decimals. True for what is neither text nor
+    number, and for words such as yes and no, which are conclusions."""
+    match value:
+        case str():
+            words = value.strip().casefold()
+            return len(words) < 4 or any(words in text.casefold() for text in shown)
+        case int() | float() if not isinstance(value, bool):
+            return any(_rounds_to(number, value) for text in shown for number in _numbers(text))
+    return True
 
 
 def _constant(source: str) -> str | float | None:

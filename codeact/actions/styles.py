@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, get_args
 
 from codeact import context
-from codeact.actions import native, reading, written
+from codeact.actions import arguments, native, reading, written
 from codeact.actions.native import CODE, FINAL
 from codeact.errors import UsageError
 from codeact.tools.definitions import function_name, schema
@@ -92,7 +92,7 @@ def style(
             return FENCED
         case "python-tool":
             how, said = context.prompt_file("act_python_tool.md"), context.follow_ups(name)
-            return Style(name, how, said, _example(said, PYTHON), (_code_function(PYTHON),))
+            return Style(name, how, said, _example(said), (_code_function(PYTHON),))
         case "functions":
             return _functions(tools, answer, run_python=run_python, parallel=parallel)
     raise UsageError(f"actions={name!r} is not known; write {', '.join(STYLES)}")
@@ -110,9 +110,8 @@ def _functions(
     functions = [_definition(name, tool) for name, tool in named.items()]
     functions += [_code_function(RUN_PYTHON)] if run_python else []
     functions.append(_answer_function(answer))
-    example = _example(said, RUN_PYTHON, last=FINAL) if run_python else ()
     return Style(
-        "functions", how, said, example, tuple(functions), named, run_python, False, one_call=not parallel
+        "functions", how, said, (), tuple(functions), named, run_python, False, one_call=not parallel
     )
 
 
@@ -172,16 +171,14 @@ def _function(
     }
 
 
-def _example(said: Mapping[str, str], code: str, last: str | None = None) -> tuple[Message, ...]:
-    """The worked task with calls in place of blocks; `last` is the function that gives its answer, where code does not."""
+def _example(said: Mapping[str, str]) -> tuple[Message, ...]:
+    """The worked task with calls in place of blocks."""
     messages: list[Message] = []
     for message in context.example():
         if message.role == "assistant":
             thoughts, _, source = message.content.partition("```python\n")
             number = sum(bool(each.calls) for each in messages) + 1
-            call = Call(f"example{number:02}", code, {"code": source.removesuffix("```").strip()})
-            if last is not None and source.startswith(FINAL):
-                call = Call(call.id, last, {"value": "B"})
+            call = Call(f"example{number:02}", PYTHON, {"code": source.removesuffix("```").strip()})
             messages.append(Message("assistant", thoughts.strip(), calls=(call,)))
         elif messages:
             output = message.content.replace(context.follow_ups()["ok"], said["ok"])
@@ -215,12 +212,26 @@ def _read_calls(reply: Reply, known: native.Definitions) -> Reading:
     if found.calls:
         calls = tuple(native.call("", name, given, known) for name, given in found.calls)
         return Reading(found.thoughts, calls=calls, end=found.end)
+    if answer := _bare_answer(reply.text, known):
+        return Reading("", calls=(answer,))
     if native.CODE[1] in known:
         code = reading.read(reply.text)
         calls = tuple(Call("", RUN_PYTHON, {"code": action.source}) for action in code.actions)
         if calls:
             return Reading(code.thoughts, calls=calls, notes=code.notes, end=code.end)
     return Reading(found.thoughts, problem=HOW_WRITTEN if found.tried else None, end=found.end)
+
+
+def _bare_answer(text: str, known: native.Definitions) -> Call | None:
+    """A call of `final_answer` of which nothing but the arguments was written."""
+    body = _spoken(text)
+    if FINAL not in known or not body.startswith(("{", "```")):
+        return None
+    try:
+        found = arguments.read(body)
+    except arguments.Unreadable:
+        return None
+    return Call("", FINAL, found) if set(found) == {"value"} else None
 
 
 def _native(reply: Reply, known: native.Definitions) -> Reading | None:

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from codeact import events, observation
+from codeact import events, observation, unseen
 from codeact.actions.native import CODE, FINAL
 from codeact.errors import Answered
 from codeact.events import CallResult
@@ -26,7 +26,7 @@ from codeact.run.setup import Setup
 from codeact.tools.returned import error_text, text
 from codeact.tools.runner import ToolRunner
 from codeact.tools.tool import Tool
-from codeact.types import Call, Reading
+from codeact.types import Call, Model, Reading
 from sandbox.errors import HostCallRefused
 
 AT_ONCE = 16
@@ -67,6 +67,7 @@ class Calls:
         self._style, self._cells, self._record, self._meter = setup.style, cells, record, meter
         self._answering, self._tools, self._recorded, self._repeats = answering, tools, recorded, repeats
         self.made = False
+        self._model, self._asked_guess = setup.model, False
         self._budget = observation.SMALL_BUDGET if setup.model.small else observation.BUDGET
 
     def execute(self, turn: int, reading: Reading) -> Iterator[events.Event]:
@@ -101,6 +102,10 @@ class Calls:
     def _observe(self, at: _Turn, results: tuple[CallResult, ...]) -> events.Event:
         whole = "\n\n".join(f"Result of {result.name}:\n{result.text}" for result in results)
         return self._cells.observe(at.number, whole, at.done, tuple(at.pictures), results)
+
+    def use(self, model: Model) -> None:
+        """Another model makes the calls from here on."""
+        self._model = model
 
     # -- what is not made ----------------------------------------------------------------------------------------
 
@@ -205,6 +210,10 @@ class Calls:
         if self._is_guess(at):
             at.put(call, said["not_taken"])
             return
+        if self._is_unfounded(call):
+            self._asked_guess = True
+            at.put(call, said["unseen"].format(value=repr(call.arguments["value"])))
+            return
         try:
             self._answering.take_written(call.arguments)
         except HostCallRefused as error:
@@ -220,6 +229,12 @@ class Calls:
             if result.name != FINAL and (not result.ok or tool is None or tool.policy.effects == "read"):
                 return True
         return False
+
+    def _is_unfounded(self, call: Call) -> bool:
+        """Whether a small model answers before it has called anything, with what it was never shown. It is asked about once."""
+        if not self._model.small or self._asked_guess or self.made or self._cells.ran:
+            return False
+        return not unseen.was_shown(call.arguments.get("value"), self._cells.shown())
 
     def _follow_up(
         self, calls: Sequence[Call], results: Sequence[CallResult], at: _Turn

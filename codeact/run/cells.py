@@ -168,11 +168,14 @@ class Cells:
         """A constant that a small model answers with and that it was never shown. It is asked about once."""
         if not self._setup.model.small or self._asked_unseen or len(reading.actions) != 1:
             return None
-        messages = context.keep_all(self._record.log, {}, self._setup.style.example)
-        shown = [message.content for message in messages if message.role == "user"]
-        invented = unseen.made_up(reading.actions[0].source, shown)
+        invented = unseen.made_up(reading.actions[0].source, self.shown())
         self._asked_unseen = invented is not None
         return invented
+
+    def shown(self) -> list[str]:
+        """What the model was shown so far, but its rules."""
+        messages = context.keep_all(self._record.log, {}, self._setup.style.example)
+        return [message.content for message in messages if message.role in ("user", "tool")]
 
     # -- one cell ------------------------------------------------------------------------------------------------
 

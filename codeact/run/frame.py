@@ -249,6 +249,7 @@ class Run:
         self._setup = dataclasses.replace(self._setup, model=model)
         self._asking.use(model)
         self._cells.use(self._setup)
+        self._calls.use(model)
 
     @property
     def usage(self) -> Usage:
@@ -428,4 +429,9 @@ class Run:
             bool(self._held.files or self._held.values) and not self._cells.ran and not self._calls.made
         )
         for step in self._answering.in_words(text, unfounded=unfounded, small=self._setup.model.small):
-            yield self.observe(turn, step) if isinstance(step, str) else step
+            if isinstance(step, str):
+                self._repeats.seen(text, step)
+                yield self.observe(turn, step)
+                self._repeats.check()
+            else:
+                yield step

@@ -277,6 +277,44 @@ def test_doing_the_same_again_is_said_and_then_ends_the_run(tmp_path: Path) -> N
     assert all("These are the same calls as before" in text for text in said[1:])
 
 
+def test_words_that_are_no_answer_again_and_again_end_the_run(tmp_path: Path) -> None:
+    run = play(tmp_path, *["I count them."] * 9, output_schema={"type": "number"})
+    assert (run.result.status, run.result.answer) == ("no_answer", None)
+    assert "the same 5 times more" in str(run.result.error)
+    assert len(run.of(events.Observed)) == 6
+
+
+@pytest.mark.parametrize(
+    "text", ['{"value": 13}', '```json\n{"value": 13}\n```', "{'value': 13}", "```\n13\n```", " 13\n"]
+)
+def test_an_answer_may_be_written_without_its_call(tmp_path: Path, text: str) -> None:
+    run = play(tmp_path, calls(("status", {"order_id": "A"})), text, output_schema={"type": "number"})
+    assert (run.result.status, run.result.answer) == ("answered", 13)
+
+
+@pytest.mark.parametrize(
+    ("value", "asked"), [(13, 1), ("North", 1), ("sent", 1), ("Do it", 0), (True, 0), ([13], 0)]
+)
+def test_a_small_model_that_answers_before_it_has_called_anything_is_asked_once(
+    tmp_path: Path, value: object, asked: int
+) -> None:
+    model = ScriptedModel([calls(("final_answer", {"value": value}))] * 2)
+    model.small = True
+    agent = Agent(model, actions="functions", tools=Shop().tools(), runs=tmp_path, approve="never")
+    run = Run(agent.run("Do it."), model)
+    assert run.result.answer == value
+    assert len(model.requests) == 1 + asked
+    assert ("is a guess: nothing has been called yet" in run.results[0].text) == bool(asked)
+
+
+def test_what_a_small_model_was_returned_is_no_guess(tmp_path: Path) -> None:
+    model = ScriptedModel([calls(("status", {"order_id": "A"})), calls(("final_answer", {"value": "lost"}))])
+    model.small = True
+    agent = Agent(model, actions="functions", tools=Shop().tools(), runs=tmp_path, approve="never")
+    assert agent.run("Do it.").answer == "lost"
+    assert len(model.requests) == 2
+
+
 def test_plain_words_are_an_answer(tmp_path: Path) -> None:
     run = play(tmp_path, calls(("status", {"order_id": "A"})), "It was sent.")
     assert (run.result.status, run.result.answer) == ("answered", "It was sent.")
