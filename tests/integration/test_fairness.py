@@ -309,8 +309,9 @@ def test_a_failure_of_the_infrastructure_is_no_verdict(pool: Pool, tmp_path: Pat
     made, _ = play("json", Down([]), pool, tmp_path)
     assert (made.attempt.success, made.attempt.stop_reason) == (None, "infra_error")
     other = Attempt(task="fair", arm="code", repeat=1, success=True)
-    found = analyse([made.attempt, other])
-    assert (found.kept, found.dropped) == ((), (("fair", 1),))
+    whole = [Attempt(task="judged", arm=arm, repeat=1, success=True) for arm in ("code", "json")]
+    found = analyse([made.attempt, other, *whole])
+    assert (found.kept, found.dropped) == (tuple(whole), (("fair", 1),))
 
 
 # 10. tasks for tuning are others than those that are reported
