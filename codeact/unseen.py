@@ -11,22 +11,25 @@ from codeact.answers import FUNCTION
 _NUMBER = re.compile(r"-?\d[\d_,]*\.?\d*(?:[eE][-+]?\d+)?")
 
 
-def made_up(source: str, shown: Iterable[str]) -> str | None:
-    """The constant, as written, that is all this code gives to `final_answer` and that no text in `shown` has.
+def made_up(source: str, shown: Iterable[str], *, begun: bool) -> str | None:
+    """The constant, as written, that is all this code gives to `final_answer` and that is not founded on what was `shown`.
 
-    None where the answer is computed, and where it was shown.
+    None where the answer is computed, too.
     """
     constant = _constant(source)
-    return None if constant is None or was_shown(constant, shown) else repr(constant)
+    return None if constant is None or is_founded(constant, shown, begun=begun) else repr(constant)
 
 
-def was_shown(value: object, shown: Iterable[str]) -> bool:
-    """Whether a text has this value: a number also when it stands there with more decimals. True for what is neither text nor
-    number, and for words such as yes and no, which are conclusions."""
+def is_founded(value: object, shown: Iterable[str], *, begun: bool) -> bool:
+    """Whether a text has this value: a number also when it stands there with more decimals. Before anything was run or called
+    (`begun`), words are not founded on what was shown: they are picked from the description of the data.
+
+    True for what is neither text nor number, and for words such as yes and no, which are conclusions.
+    """
     match value:
         case str():
             words = value.strip().casefold()
-            return len(words) < 4 or any(words in text.casefold() for text in shown)
+            return len(words) < 4 or (begun and any(words in text.casefold() for text in shown))
         case int() | float() if not isinstance(value, bool):
             return any(_rounds_to(number, value) for text in shown for number in _numbers(text))
     return True

@@ -234,7 +234,7 @@ class Calls:
         """Whether a small model answers before it has called anything, with what it was never shown. It is asked about once."""
         if not self._model.small or self._asked_guess or self.made or self._cells.ran:
             return False
-        return not unseen.was_shown(call.arguments.get("value"), self._cells.shown())
+        return not unseen.is_founded(call.arguments.get("value"), self._cells.shown(), begun=False)
 
     def _follow_up(
         self, calls: Sequence[Call], results: Sequence[CallResult], at: _Turn

@@ -168,7 +168,7 @@ class Cells:
         """A constant that a small model answers with and that it was never shown. It is asked about once."""
         if not self._setup.model.small or self._asked_unseen or len(reading.actions) != 1:
             return None
-        invented = unseen.made_up(reading.actions[0].source, self.shown())
+        invented = unseen.made_up(reading.actions[0].source, self.shown(), begun=self.ran)
         self._asked_unseen = invented is not None
         return invented
 

@@ -293,7 +293,7 @@ def test_an_answer_may_be_written_without_its_call(tmp_path: Path, text: str) ->
 
 
 @pytest.mark.parametrize(
-    ("value", "asked"), [(13, 1), ("North", 1), ("sent", 1), ("Do it", 0), (True, 0), ([13], 0)]
+    ("value", "asked"), [(13, 1), ("North", 1), ("sent", 1), ("Do it", 1), ("yes", 0), (True, 0), ([13], 0)]
 )
 def test_a_small_model_that_answers_before_it_has_called_anything_is_asked_once(
     tmp_path: Path, value: object, asked: int

@@ -30,4 +30,14 @@ SHOWN = ["Task: Which city? Files: 60 rows", "Output:\nOslo  8096.40\nr = -0.003
     ],
 )
 def test_constants_must_have_been_shown(source: str, constant: str | None) -> None:
-    assert made_up(source, SHOWN) == constant
+    assert made_up(source, SHOWN, begun=True) == constant
+
+
+@pytest.mark.parametrize(
+    ("source", "constant"),
+    [("final_answer('Oslo')", "'Oslo'"), ("final_answer('no')", None), ("final_answer(8096.4)", None)],
+)
+def test_before_anything_was_run_words_are_a_guess_though_they_were_shown(
+    source: str, constant: str | None
+) -> None:
+    assert made_up(source, SHOWN, begun=False) == constant
