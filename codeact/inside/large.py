@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from . import tables, values
+from . import packed, tables, values
 
 TAG = "large"
 FOLDER = ".results"
@@ -22,6 +22,7 @@ KINDS: Mapping[str, tuple[str, str]] = {
     "list": (".jsonl", "items"),
     "value": (".json", ""),
     "table": (".arrows", "rows"),
+    "frame": (".value", "rows"),
     "array": (".raw", ""),
 }
 """By kind: how the name of its file ends, and of what there are `count`."""
@@ -69,7 +70,9 @@ class LargeResult:
                 return self._shape(self._decode(json.loads(self.path.read_bytes())))
         with self.path.open("rb") as file:
             data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-        return tables.decode(self._made["tag"], self._made["fields"], data)
+        if self._kind == "frame":
+            return values.decode(*packed.read(data))
+        return tables.decode(self._made["tag"], tables.Came(self._made["fields"]), data)
 
     def _items(self) -> Iterator[Any]:
         with self.path.open("rb") as lines:

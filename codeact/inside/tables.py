@@ -13,18 +13,33 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from . import arrow
+from . import arrow, dataframes
 
 Buffer = bytes | bytearray | memoryview
 
 
+NONE: Mapping[str, Any] = {}
+
+
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """`data` with what is needed to read it. `tag` is one of TAGS."""
+    """`data` with what is needed to read it. `tag` is one of TAGS. `beside` are values by name, and `cells` the cells of
+    columns by their position and with their label, which whoever encodes this encodes as well."""
 
     tag: str
     data: Any
     fields: Mapping[str, Any] = field(default_factory=dict)
+    beside: Mapping[str, Any] = field(default_factory=dict)
+    cells: Mapping[int, tuple[Any, list[Any]]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Came:
+    """What came: the `fields`, `beside` and `cells` of an Encoded."""
+
+    fields: Mapping[str, Any]
+    beside: Mapping[str, Any] = field(default_factory=dict)
+    cells: Mapping[int, list[Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +79,12 @@ def encode(value: Any) -> Encoded | Plain | None:
     return None if encoder is None else encoder(value)
 
 
-def decode(tag: str, fields: Mapping[str, Any], data: memoryview) -> Any:
+def decode(tag: str, came: Came, data: memoryview) -> Any:
     """What was encoded under `tag`. Raises BadTable."""
     missing = [name for name in NEEDED[tag] if not _has(name)]
     if missing:
         raise NoPackage(missing)
-    return TAGS[tag](fields, data)
+    return TAGS[tag](came, data)
 
 
 # -- NumPy ---------------------------------------------------------------------------------------------------------
@@ -106,7 +121,10 @@ def _scalar(value: Any) -> Plain:
     if value.dtype.kind in "mM":
         if value != value:
             return Plain(None)
-        return Plain(value.astype(f"{value.dtype.kind}8[us]").item())
+        made = value.astype(f"{value.dtype.kind}8[us]")
+        if made != value or isinstance(made.item(), int):
+            raise CannotEncode("has nanoseconds, or is too far away", "an array of it")
+        return Plain(made.item())
     if value.dtype.kind == "f" and value.dtype.itemsize > 8:
         return Plain(float(value))
     made = value.item()
@@ -115,9 +133,10 @@ def _scalar(value: Any) -> Plain:
     return Plain(made)
 
 
-def _decode_array(fields: Mapping[str, Any], data: memoryview) -> Any:
+def _decode_array(came: Came, data: memoryview) -> Any:
     import numpy as np
 
+    fields = came.fields
     dtype, shape, order = fields["dtype"], fields["shape"], fields["order"]
     sizes = isinstance(shape, list) and len(shape) <= _MAX_DIMENSIONS
     if not sizes or any(type(size) is not int or size < 0 for size in shape) or order not in ("C", "F"):
@@ -143,11 +162,13 @@ def _encode_pandas(value: Any) -> Encoded | Plain | None:
     if value is pd.NA:
         return Plain(None)
     if isinstance(value, pd.DataFrame):
-        return Encoded("pandas", _from_frame(value))
+        return _from_frame("pandas", value)
     if isinstance(value, (pd.Series, pd.Categorical)):
         series = pd.Series(value)
-        name = series.name if isinstance(series.name, (str, int, float, type(None))) else str(series.name)
-        return Encoded("series", _from_frame(series.to_frame("value")), {"name": name})
+        frame = series.to_frame("value")
+        if isinstance(series.name, (str, int, float, type(None))):
+            return _from_frame("series", frame, fields={"name": series.name})
+        return _from_frame("series", frame, beside={"name": series.name})
     if isinstance(value, pd.Index):
         return Plain(value.tolist())
     if isinstance(value, pd.api.extensions.ExtensionArray):
@@ -155,7 +176,9 @@ def _encode_pandas(value: Any) -> Encoded | Plain | None:
     return None
 
 
-def _from_frame(frame: Any) -> Any:
+def _from_frame(
+    tag: str, frame: Any, *, fields: Mapping[str, Any] = NONE, beside: Mapping[str, Any] = NONE
+) -> Encoded:
     pa = _need_to_send("pyarrow", "df.to_dict('records')")
     if not frame.columns.is_unique:
         twice = frame.columns[frame.columns.duplicated()][0]
@@ -163,29 +186,36 @@ def _from_frame(frame: Any) -> Any:
             f"has the column {twice!r:.60} more than once", "a table whose columns have names of their own"
         )
     try:
-        return _stream(pa.Table.from_pandas(frame))
-    except (pa.ArrowException, ValueError, TypeError) as error:
+        apart = dataframes.apart(frame)
+    except dataframes.Unfit as error:
+        raise CannotEncode(str(error)[:300], "one without it, as with df.rename(columns=str),") from error
+    except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
         said = " ".join(str(error).split())[:200]
         raise CannotEncode(
-            f"has a column of mixed types ({said})", "one with a single type in it, as with df.astype(str),"
+            f"has a column that Arrow has no type for ({said})",
+            "one with another type in it, as with df.astype(object), and df.reset_index() where it is the index,",
         ) from error
+    if apart.lists:
+        fields = {**fields, "lists": list(apart.lists)}
+    return Encoded(tag, _stream(apart.table), fields, {**beside, **apart.beside}, apart.cells)
 
 
-def _decode_frame(fields: Mapping[str, Any], data: memoryview) -> Any:
+def _decode_frame(came: Came, data: memoryview) -> Any:
     table = _read(data)
     arrow.check_objects(table, BadTable)
     try:
-        return table.to_pandas()
+        return dataframes.together(table, came.fields.get("lists", ()), came.beside, came.cells)
     except Exception as error:
         raise BadTable(f"a table cannot be made a DataFrame: {error}") from error
 
 
-def _decode_series(fields: Mapping[str, Any], data: memoryview) -> Any:
-    frame = _decode_frame(fields, data)
+def _decode_series(came: Came, data: memoryview) -> Any:
+    frame = _decode_frame(came, data)
     if len(frame.columns) != 1:
         raise BadTable("what should be a Series has not one column")
-    name = fields.get("name")
-    return frame.iloc[:, 0].rename(name if isinstance(name, (str, int, float)) else None)
+    series = frame.iloc[:, 0]
+    series.name = came.beside.get("name", came.fields.get("name"))
+    return series
 
 
 # -- Arrow and polars ------------------------------------------------------------------------------------------------
@@ -212,6 +242,9 @@ def _encode_polars(value: Any) -> Encoded | Plain | None:
         return None
     _need_to_send("pyarrow", "df.to_dicts()")
     frame = value.to_frame("value") if isinstance(value, pl.Series) else value
+    for name, dtype in frame.schema.items():
+        if _holds_objects(dtype):  # which polars sends as their addresses
+            raise CannotEncode(f"has the column {name!r:.60} of Python objects", "one without it")
     try:
         table = frame.to_arrow()
     except Exception as error:
@@ -219,6 +252,14 @@ def _encode_polars(value: Any) -> Encoded | Plain | None:
     if isinstance(value, pl.Series):
         return Encoded("polars_series", _stream(table), {"name": value.name})
     return Encoded("polars", _stream(table))
+
+
+def _holds_objects(dtype: Any) -> bool:
+    import polars as pl
+
+    inner = getattr(dtype, "inner", None)
+    fields = [each.dtype for each in getattr(dtype, "fields", ())]
+    return dtype == pl.Object or any(map(_holds_objects, [*fields, *([inner] if inner else [])]))
 
 
 def _stream(table: Any) -> Any:
@@ -241,7 +282,7 @@ def _only_column(table: Any) -> Any:
     return table.column(0)
 
 
-def _decode_polars(fields: Mapping[str, Any], data: memoryview) -> Any:
+def _decode_polars(came: Came, data: memoryview) -> Any:
     import polars as pl
 
     try:
@@ -252,11 +293,11 @@ def _decode_polars(fields: Mapping[str, Any], data: memoryview) -> Any:
         raise BadTable(f"a table cannot be made a polars frame: {error}") from error
 
 
-def _decode_polars_series(fields: Mapping[str, Any], data: memoryview) -> Any:
-    frame = _decode_polars(fields, data)
+def _decode_polars_series(came: Came, data: memoryview) -> Any:
+    frame = _decode_polars(came, data)
     if len(frame.columns) != 1:
         raise BadTable("what should be a Series has not one column")
-    name = fields.get("name")
+    name = came.fields.get("name")
     return frame.to_series().alias(name if isinstance(name, str) else "")
 
 
@@ -287,14 +328,14 @@ _ENCODERS: Mapping[str, Callable[[Any], Encoded | Plain | None]] = {
     "polars": _encode_polars,
     "pyarrow": _encode_arrow,
 }
-TAGS: Mapping[str, Callable[[Mapping[str, Any], memoryview], Any]] = {
+TAGS: Mapping[str, Callable[[Came, memoryview], Any]] = {
     "array": _decode_array,
     "pandas": _decode_frame,
     "series": _decode_series,
     "polars": _decode_polars,
     "polars_series": _decode_polars_series,
-    "arrow": lambda fields, data: _read(data),
-    "arrow_array": lambda fields, data: _only_column(_read(data)),
+    "arrow": lambda came, data: _read(data),
+    "arrow_array": lambda came, data: _only_column(_read(data)),
 }
 _FRAME, _POLARS = ("pandas", "pyarrow"), ("polars", "pyarrow")
 NEEDED: Mapping[str, Sequence[str]] = {

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import dataclasses
 import enum
+import json
 import math
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -35,6 +36,8 @@ Buffer = bytes | bytearray | memoryview
 _Where = tuple[Any, Any] | None
 """Where in a value: the way to what holds it, and the last step."""
 
+_NANOSECONDS = ("nanosecond", "nanoseconds")
+"""Where moments and spans of pandas have what those of Python do not."""
 _TEXTS = {str, bool, type(None)}
 _LARGE = 10**15
 
@@ -146,6 +149,8 @@ class _Encoder:
             case Mapping():
                 return self._mapping(value, where, depth)
             case datetime() | date() | time() | timedelta():
+                if value == value and any(getattr(value, name, 0) for name in _NANOSECONDS):
+                    raise self._refused(where, "has nanoseconds", "value.floor('us'), or a Series of it,")
                 return _moment(value)
             case Decimal() | uuid.UUID() | complex():
                 return _tagged(_NAMES[next(kind for kind in _NAMES if isinstance(value, kind))], str(value))
@@ -194,9 +199,22 @@ class _Encoder:
                 return self.value(found.value, where, depth + 1)
             if self._whole:
                 raise self._refused(where, "is a table in a value that is too large", "it by itself")
-            return {TAG: found.tag, **found.fields, "buffer": self._buffer(found.data)}
+            return self._table(found, where, depth)
         reason, instead = _hint(value)
         raise self._refused(where, reason, instead)
+
+    def _table(self, found: tables.Encoded, where: _Where, depth: int) -> Any:
+        made = {TAG: found.tag, **found.fields, "buffer": self._buffer(found.data)}
+        if found.beside:
+            made["beside"] = {
+                name: self.value(item, (where, name), depth + 1) for name, item in found.beside.items()
+            }
+        if found.cells:
+            made["cells"] = {
+                str(at): self._buffer(json.dumps(self._items(cells, (where, label), depth + 1)).encode())
+                for at, (label, cells) in found.cells.items()
+            }
+        return made
 
     def _refused(self, where: _Where, reason: str, instead: str) -> CannotCross:
         steps: list[Any] = []
@@ -334,16 +352,16 @@ class _Decoder:
                 return self._object(made, given, depth)
             case "bytes":
                 if "buffer" in made:
-                    return bytes(self._buffer(made))
+                    return bytes(self._buffer(made["buffer"]))
                 return base64.b64decode(given, validate=True)  # type: ignore[arg-type]
             case "text":
-                return str(self._buffer(made), "utf-8", "surrogatepass")
+                return str(self._buffer(made["buffer"]), "utf-8", "surrogatepass")
             case "path":
                 return self._path(_relative(given))
             case str() as name if name in _SIMPLE:
                 return _SIMPLE[name](made)
             case str() as name if name in tables.TAGS:
-                return tables.decode(name, made, memoryview(self._buffer(made)))
+                return tables.decode(name, self._came(made, depth), memoryview(self._buffer(made["buffer"])))
         if self._other is not None:
             return self._other(made)
         raise BadValue(f"there is no type {str(made[TAG])[:40]!r}")
@@ -354,8 +372,18 @@ class _Decoder:
             raise BadValue("an object has no class or no fields")
         return self._record(name, {key: self.value(item, depth + 1) for key, item in fields.items()})
 
-    def _buffer(self, made: dict[str, Any]) -> Buffer:
-        number = made["buffer"]
+    def _came(self, made: dict[str, Any], depth: int) -> tables.Came:
+        beside, cells = made.get("beside", {}), made.get("cells", {})
+        return tables.Came(
+            made,
+            {str(name): self.value(item, depth + 1) for name, item in beside.items()},
+            {
+                int(at): self._items(json.loads(bytes(self._buffer(number))), depth + 1)
+                for at, number in cells.items()
+            },
+        )
+
+    def _buffer(self, number: Any) -> Buffer:
         if type(number) is not int or not 0 <= number < len(self._buffers):
             raise BadValue("a value refers to a buffer that did not come")
         return self._buffers[number]

@@ -6,10 +6,10 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path, PurePath
-from typing import IO, Any
+from typing import Any, BinaryIO
 
 from codeact.errors import ToolError
-from codeact.inside import large, tables, values
+from codeact.inside import large, packed, tables, values
 from sandbox.errors import SandboxError
 from sandbox.held import scratch_folder
 
@@ -52,7 +52,7 @@ def stored(value: Any, name: str, store: Store, path: InWorkspace) -> dict[str, 
     return {values.TAG: large.TAG, "what": type(value).__name__, **made}
 
 
-def _write(value: Any, file: IO[bytes], path: InWorkspace) -> dict[str, Any]:
+def _write(value: Any, file: BinaryIO, path: InWorkspace) -> dict[str, Any]:
     match value:
         case str():
             for piece in _pieces(value):
@@ -69,6 +69,9 @@ def _write(value: Any, file: IO[bytes], path: InWorkspace) -> dict[str, Any]:
             file.writelines(lines)
             return {"kind": "list", "count": len(value), "preview": "".join(map(_line, first))}
     found = tables.encode(value)
+    if isinstance(found, tables.Encoded) and (found.beside or found.cells):  # more than Arrow holds
+        packed.write(file, *values.encode(value, "the result of the tool", path))
+        return {"kind": "frame", "count": len(value), "preview": _first_rows(value)}
     if isinstance(found, tables.Encoded):
         file.write(found.data)
         kind = "array" if found.tag == "array" else "table"

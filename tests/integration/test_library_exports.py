@@ -38,13 +38,13 @@ def orders() -> pd.DataFrame:
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_notebook_has_the_values_that_the_run_had(tmp_path: Path) -> None:
-    first = "from tools import order, orders\none = order('A-1')\nprint(one.price * 2, one.at.year, orders().n.sum() + sales.n.sum())"
+    first = "from tools import order, orders\none = order('A-1')\nprint(one.price * 2, one.at.year, orders().n.sum() + sales.n.sum(), sales.tags[1] | {3})"
     cells = [
         f"```python\n{code}\n```"
         for code in (first, "final_answer(1)", "print(more['rate'] * 3)\nfinal_answer(2)")
     ]
     agent = Agent(ScriptedModel(cells), runs=tmp_path / "runs", tools=[order, orders])
-    with agent.session({"sales": pd.DataFrame({"n": [10, 20]})}) as session:
+    with agent.session({"sales": pd.DataFrame({"n": [10, 20], "tags": [{1}, {2}]})}) as session:
         session.run("One?")
         session.put(more={"rate": Decimal("0.5")})
         result = session.run("Two?")
@@ -53,4 +53,4 @@ def test_a_notebook_has_the_values_that_the_run_had(tmp_path: Path) -> None:
     nbclient.NotebookClient(notebook, timeout=60, resources={"metadata": {"path": str(tmp_path)}}).execute()
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", ())]
     said = "".join(output.text for output in outputs if output.output_type == "stream")
-    assert said == "2.20 2026 33\nanswer: 1\n1.5\nanswer: 2\n"
+    assert said == "2.20 2026 33 {2, 3}\nanswer: 1\n1.5\nanswer: 2\n"

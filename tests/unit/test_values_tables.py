@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time
 from decimal import Decimal
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
@@ -16,8 +18,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from codeact.inside import arrow, values
-from tests.unit.test_values import there_and_back
+from codeact.inside import arrow, large, values
+from codeact.tools.large import stored
+from tests.unit.test_values import BERLIN, there_and_back
 
 DTYPES = (
     arrays.boolean_dtypes()
@@ -81,6 +84,78 @@ def test_frames(frame: pd.DataFrame) -> None:
     pd.testing.assert_frame_equal(there_and_back(frame), frame, check_freq=False)
 
 
+CELLS: dict[str, list[Any]] = {
+    "sets": [{1, 2}, None, set()],
+    "tuples": [(1, "a"), ()],
+    "lists": [[1, 2], None, []],
+    "lists of more kinds": [[1, None, "a"], [[2]]],
+    "long integers in lists": [[2**70]],
+    "unlike dicts": [{"a": 1}, {"b": [2.5]}, {3: 4}],
+    "mixed": [1, "a", 2.5, None, True],
+    "whole and missing": [2**60 + 1, None],
+    "long integers": [2**70, 1],
+    "endless decimals": [Decimal("1.5"), Decimal("Infinity")],
+    "times of a zone": [time(1, tzinfo=UTC)],
+    "moments of zones": [datetime(2020, 1, 1, tzinfo=UTC), datetime(2020, 1, 1, tzinfo=BERLIN)],
+    "arrays of sizes": [np.array([[1, 2]]), np.array([1.5])],
+}
+
+
+@pytest.mark.parametrize("kind", CELLS)
+def test_cells_of_python_objects_are_what_they_were(kind: str) -> None:
+    cells = pd.Series(CELLS[kind], dtype=object)
+    for found in (there_and_back(pd.DataFrame({"n": 1, "c": cells}))["c"], there_and_back(cells)):
+        assert found.dtype == "object"
+        assert repr(found.tolist()) == repr(CELLS[kind])
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [[True, False], ["a", 1], [date(2020, 1, 1), date(2020, 1, 2)], [(1, "a"), "b"], [1.5, None]],
+    ids=repr,
+)
+def test_labels_that_are_no_text(columns: list[Any]) -> None:
+    labels = pd.Index(columns, tupleize_cols=False, name=date(2020, 1, 1))
+    frame = pd.DataFrame([[1, {2}]], columns=labels, index=pd.Index([5], name=("of", 1)))
+    pd.testing.assert_frame_equal(there_and_back(frame), frame)
+    series = pd.Series([1], name=columns[0])
+    assert repr(there_and_back(series).name) == repr(columns[0])
+
+
+def test_a_frame_with_python_objects_can_be_a_large_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frame = pd.DataFrame({True: [{1}, (2,)], False: [[1], [2]]})
+    (tmp_path / large.FOLDER).mkdir()
+    made = stored(frame, "1", lambda file, path: shutil.copy(file, tmp_path / path), str)
+    monkeypatch.setattr(values, "WORKSPACE", PurePosixPath(tmp_path))
+    result = large.opened(made, values.decode, lambda value: value)
+    assert (len(result), result.path.suffix) == (2, ".value")
+    pd.testing.assert_frame_equal(result.load(), frame)
+
+
+HOSTILE_CELLS: list[dict[str, Any]] = [
+    {"cells": {"0": 1}},
+    {"cells": {"5": 0}},
+    {"cells": {"x": 1}},
+    {"cells": [1]},
+    {"cells": {"0": 7}},
+    {"lists": [9]},
+    {"lists": 1},
+    {"beside": {"columns": [1]}},
+    {"beside": {"columns": [[1, 2, 3], None]}},
+    {"beside": {"index": [[]]}},
+    {"beside": 5},
+]
+
+
+@pytest.mark.parametrize("more", HOSTILE_CELLS, ids=repr)
+def test_what_lies_beside_a_table_is_checked(more: dict[str, Any]) -> None:
+    table = stream(pa.table({"a": [1, 2]}))
+    with pytest.raises(values.BadValue):
+        values.decode({"$": "pandas", "buffer": 0, **more}, [table, b"[1, [2", b"[1]"])
+
+
 def test_series_and_what_else_pandas_has() -> None:
     for name in FRAME.columns:
         pd.testing.assert_series_equal(there_and_back(FRAME[name]), FRAME[name], check_freq=False)
@@ -130,7 +205,23 @@ def test_a_slice_takes_along_no_more_than_itself() -> None:
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        (pd.DataFrame({"a": [1, "x"]}), "t has a column of mixed types"),
+        (pd.DataFrame({"a": [1j]}), "t has a column that Arrow has no type for"),
+        (pd.DataFrame({"a": [range(2)]}), "t['a'][0] is a range"),
+        (pd.DataFrame({"a": [1]}, index=[frozenset()]), "t has a column that Arrow has no type for"),
+        (pd.DataFrame([[1]], columns=pd.period_range("2020", periods=1)), "t['columns'][0][0] is a Period"),
+        (
+            pd.DataFrame({"a": pd.Series([[1]], dtype=pd.ArrowDtype(pa.list_(pa.int64())))}),
+            "t has a column or a label",
+        ),
+        (
+            pl.DataFrame({"a": pl.Series([object()], dtype=pl.Object)}),
+            "t has the column 'a' of Python objects",
+        ),
+        (pd.Timestamp("2020-01-01 00:00:00.123456789"), "t has nanoseconds"),
+        (pd.Timedelta(5, "ns"), "t has nanoseconds"),
+        (np.datetime64("2020-01-01T00:00:00.123456789"), "t has nanoseconds, or is too far away"),
+        (np.timedelta64(5, "ns"), "t has nanoseconds, or is too far away"),
+        (np.datetime64("99999-01-01"), "t has nanoseconds, or is too far away"),
         (pd.DataFrame([[1, 2]], columns=["a", "a"]), "t has the column 'a' more than once"),
         (
             np.array([1, "x", None], dtype=object),

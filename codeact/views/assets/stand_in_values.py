@@ -38,7 +38,7 @@ def value_of(made, buffers=(), record=dict):
 
             return numpy.frombuffer(data, made["dtype"]).reshape(made["shape"], order=made["order"]).copy()
         case "pandas" | "series" | "polars" | "polars_series" | "arrow" | "arrow_array":
-            return _table(kind, made, data)
+            return _table(kind, made, buffers, record)
     simple = {
         "float": float,
         "int": lambda text: int(text, 16),
@@ -62,15 +62,14 @@ def _zoned(value, made):
     return value.replace(tzinfo=zoneinfo.ZoneInfo(made["zone"]), fold=made.get("fold", 0))
 
 
-def _table(kind, made, data):
+def _table(kind, made, buffers, record):
     import pyarrow
 
-    table = pyarrow.ipc.open_stream(data).read_all()
+    table = pyarrow.ipc.open_stream(buffers[made["buffer"]]).read_all()
     match kind:
-        case "pandas":
-            return table.to_pandas()
-        case "series":
-            return table.to_pandas().iloc[:, 0].rename(made.get("name"))
+        case "pandas" | "series":
+            frame = _frame(table, made, buffers, record)
+            return frame if kind == "pandas" else frame.iloc[:, 0].rename(made.get("name"))
         case "arrow":
             return table
         case "arrow_array":
@@ -79,6 +78,24 @@ def _table(kind, made, data):
 
     frame = polars.from_arrow(table)
     return frame if kind == "polars" else frame.to_series().alias(made.get("name") or "")
+
+
+def _frame(table, made, buffers, record):
+    import pandas
+
+    frame = table.to_pandas(integer_object_nulls=True)
+    columns = {at: table.column(at).to_pylist() for at in made.get("lists", ())}
+    for at, number in made.get("cells", {}).items():
+        columns[int(at)] = value_of(json.loads(bytes(buffers[number])), buffers, record)
+    for at, cells in columns.items():
+        frame.isetitem(at, pandas.Series(cells, dtype=object).to_numpy())
+    beside = {name: value_of(part, buffers, record) for name, part in made.get("beside", {}).items()}
+    if "columns" in beside:
+        labels, name = beside["columns"]
+        frame.columns = pandas.Index(labels, tupleize_cols=False, name=name)
+    if "index" in beside:
+        frame.index = frame.index.set_names(beside["index"])
+    return frame
 
 
 def given_from(sources, record):
