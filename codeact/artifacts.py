@@ -11,6 +11,8 @@ from sandbox import FileError, Sandbox
 from sandbox.held import sweep_parts
 
 SOURCE = "out"
+FOLDER = "artifacts"
+"""Where they lie in a run's own folder."""
 MAX_FILES = 1000
 MAX_NAME = 150
 
@@ -45,9 +47,10 @@ def collect(box: Sandbox, target: Path) -> tuple[list[Artifact], list[str]]:
 
 
 def safe_name(path: str) -> str:
-    """A path from inside as one that stays below a folder of the host and that terminals and shells can bear."""
+    """A path from inside as one that stays below a folder of the host and that terminals and shells can bear. Two that macOS would
+    take for one, since they differ in how letters are composed, are one here."""
     parts = []
-    for part in path.split("/"):
+    for part in unicodedata.normalize("NFC", path).split("/"):
         kept = "".join("_" if unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp") else c for c in part)
         kept = re.sub(r'[\\:*?"<>|]', "_", kept).strip()
         if kept and kept.strip("."):

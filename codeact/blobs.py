@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import base64
 import binascii
-import contextlib
 import hashlib
 import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
-from sandbox.held import part_file
+from sandbox.held import replacing
 
 FOLDER = "blobs"
 KEY = "$blob"
@@ -80,7 +79,8 @@ class Blobs:
         path = self._folder / FOLDER / digest
         if not path.exists():
             path.parent.mkdir(exist_ok=True)
-            write_whole(path, content)
+            with replacing(path, 0o600) as file:
+                file.write(content)
         return found
 
     # -- back into lines -----------------------------------------------------------------------------------------
@@ -123,21 +123,6 @@ class Blobs:
         except OSError:
             return None
         return content if hashlib.sha256(content).hexdigest() == digest else None
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Writes a file, whole or not at all. Raises OSError."""
-    with writing(path) as file:
-        file.write(content)
-
-
-@contextlib.contextmanager
-def writing(path: Path) -> Iterator[BinaryIO]:
-    """A file that takes its name at the end, or is gone. Raises OSError."""
-    with part_file(path.parent, 0o600) as (part, file):
-        yield file
-        file.flush()
-        part.replace(path)
 
 
 def sizes(folder: Path) -> Iterator[int]:

@@ -51,9 +51,11 @@ def reads_stdin(spec: str) -> bool:
 
 
 def safe_name(name: str) -> str:
-    """A file name for the sandbox: no slash, nothing that cannot be seen, at most 255 bytes (the suffix is kept)."""
+    """A file name for the sandbox: no slash, nothing that cannot be seen, at most 255 bytes (the suffix is kept), and in composed
+    form, as code will write it: macOS hands out decomposed names."""
     plain = "".join(
-        "_" if unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp") or c == "/" else c for c in name
+        "_" if unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp") or c == "/" else c
+        for c in unicodedata.normalize("NFC", name)
     )
     if plain.strip(". ") == "":
         plain = "data"

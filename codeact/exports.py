@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from codeact import events, journal
 from codeact.errors import UsageError
 from codeact.views import recorded, story
+from sandbox.held import replacing, sweep_parts
 
 FORMS = {"ipynb": ".ipynb", "html": ".html", "jsonl": ".jsonl"}
 """What a run can be written as, and how such a file ends."""
@@ -53,29 +50,10 @@ def save(run: Path, target: Path) -> None:
 def write(run: Path, form: str, target: Path) -> None:
     """Writes a run to a file, whole or not at all. Raises UsageError."""
     content = text(run, form, target.absolute().parent)
-    with _replaced(target) as half:
-        half.write_text(content, encoding="utf-8", errors="replace")
-
-
-@contextmanager
-def _replaced(target: Path) -> Iterator[Path]:
-    """A file beside `target` that takes its place at the end."""
-    half = None
     try:
-        number, name = tempfile.mkstemp(dir=target.absolute().parent, prefix=f".{target.name}.")
-        os.close(number)
-        half = Path(name)
-        yield half
-        half.chmod(0o666 & ~_umask())
-        half.replace(target)
+        with replacing(target) as file:
+            file.write(content.encode("utf-8", "replace"))
     except OSError as error:
-        if half is not None:
-            half.unlink(missing_ok=True)
         reason = (error.strerror or str(error)).lower()
         raise UsageError(f"{target}: cannot be written: {reason}; name another file with -o") from error
-
-
-def _umask() -> int:
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
+    sweep_parts(target.absolute().parent)  # of an export that was killed here

@@ -8,15 +8,16 @@ from __future__ import annotations
 import builtins
 import keyword
 import shutil
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any
 
-from codeact.blobs import writing
 from codeact.data import Passing
 from codeact.errors import UsageError
 from codeact.inside import packed, values
+from sandbox.held import replacing
 
 FOLDER = "inputs"
 """Where values, and files that do not outlive the run, lie in the run's folder."""
@@ -44,11 +45,11 @@ class Inputs:
             if isinstance(value, Path):
                 if not value.exists():
                     raise UsageError(f"{value}: there is no such file or folder")
-                files[name] = value
+                files[unicodedata.normalize("NFC", name)] = value
             else:
                 _check_name(name)
                 _check_text(name, value)
-                found[name] = value
+                found[unicodedata.normalize("NFKC", name)] = value  # as Python reads it in code
         return cls(files, found)
 
 
@@ -104,7 +105,7 @@ def store(name: str, value: Any, folder: Path) -> Path:
     target = _free(folder / FOLDER, name)
     try:
         target.parent.mkdir(exist_ok=True)
-        with writing(target) as file:
+        with replacing(target, 0o600) as file:
             packed.write(file, made, buffers)
         target.chmod(0o644)  # the sandbox reads it as another user; the run's folder is closed to all others
     except OSError as error:

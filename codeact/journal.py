@@ -24,6 +24,7 @@ from typing import Any
 from codeact import events, schema
 from codeact.blobs import PICTURES, Blobs
 from codeact.errors import JournalError, UsageError
+from sandbox.held import replacing
 from sandbox.types import Image
 
 FILE = "run.jsonl"
@@ -107,7 +108,8 @@ class Journal:
         path = self.folder / "figures" / f"figure-{self._figures}.{PICTURES.get(image.mime, 'bin')}"
         try:
             path.parent.mkdir(exist_ok=True)
-            path.write_bytes(content)
+            with replacing(path) as file:
+                file.write(content)
         except OSError as error:
             raise _unwritten(path, error) from error
         self._blobs.figure(content, path)

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 from sandbox.bridge import Bridge, Frame, Inbox
 from sandbox.errors import ConnectionLost, FileError
 from sandbox.guest import frames
-from sandbox.held import part_file
+from sandbox.held import replacing
 from sandbox.text import clean
 from sandbox.types import FileInfo
 
@@ -64,13 +64,10 @@ class Files:
     def get_to(self, path: str, target: Path) -> int:
         """Copies a file of the workspace to a path of the host, whole or not at all; its size in bytes."""
         try:
-            with part_file(target.parent) as (part, file):
-                size = self.get(path, file)
-                file.flush()
-                part.replace(target)
+            with replacing(target) as file:
+                return self.get(path, file)
         except OSError as error:
             raise FileError(f"{target}: cannot be written, and was not: {error.strerror}") from error
-        return size
 
     def list(self, path: str = "") -> tuple[FileInfo, ...]:
         """All files and folders under a folder of the workspace, with paths relative to it. Raises FileError."""

@@ -107,6 +107,15 @@ def part_file(parent: Path, mode: int = 0o666) -> Iterator[tuple[Path, BinaryIO]
                     os.close(descriptor)
 
 
+@contextlib.contextmanager
+def replacing(target: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
+    """A file that takes the place of `target` at the end, whole; else it is gone, and `target` as it was. Raises OSError."""
+    with part_file(target.absolute().parent, mode) as (part, file):
+        yield file
+        file.flush()
+        part.replace(target)
+
+
 def scratch_folder() -> contextlib.AbstractContextManager[Path]:
     """A new folder for temporary files; removed at the end, or by `sweep` where the end never came."""
     return part_folder(Path(tempfile.gettempdir()), SCRATCH)

@@ -9,13 +9,14 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment
 from markupsafe import Markup
 
 from benchmarks.analysis import Analysis
 from benchmarks.report import words
 from benchmarks.report.plot import Plot, percent, points
 from benchmarks.report.svg import STYLE
+from codeact.views.markup import templates
 
 MOST_ROWS = 2000
 """Of one table on the page; the CSV files hold all."""
@@ -76,13 +77,7 @@ def _asset(name: str) -> str:
 
 @cache
 def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("benchmarks.report", "."),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = templates("benchmarks.report", ".")
     environment.filters["shown"] = _shown
     environment.tests["numeric"] = lambda value: isinstance(value, int | float)
     return environment

@@ -161,26 +161,25 @@ def find(run: str) -> Path:
 
 def summaries(folder: Path) -> Iterator[dict[str, Any]]:
     """For each run in `folder`: run, task, status, started (ISO 8601, UTC), model, size (bytes). A run without
-    an end is `live` while a process writes it, else `unfinished`."""
+    an end is `live` while a process writes it, else `unfinished`; one that did not even begin has no task and no model."""
     from codeact.blobs import sizes
     from codeact.journal import is_live
 
     for path in _journals(folder):
         try:
             first, last = _ends(path)
-            live = is_live(path.parent)
+            live, made = is_live(path.parent), path.stat().st_mtime
         except OSError:
             continue
-        if first.get("type") == "run_started":
-            ended = last.get("type") == "run_ended"
-            yield {
-                "run": str(first.get("run") or path.parent.name),
-                "task": str(first.get("task", "")),
-                "status": "live" if live else str(last.get("status")) if ended else "unfinished",
-                "started": _written(datetime.fromtimestamp(float(first.get("time") or 0), UTC)),
-                "model": str(first.get("model", "")),
-                "size": sum(sizes(path.parent)),
-            }
+        ended = last.get("type") == "run_ended"
+        yield {
+            "run": str(first.get("run") or path.parent.name),
+            "task": str(first.get("task", "")),
+            "status": "live" if live else str(last.get("status")) if ended else "unfinished",
+            "started": _written(datetime.fromtimestamp(float(first.get("time") or made), UTC)),
+            "model": str(first.get("model", "")),
+            "size": sum(sizes(path.parent)),
+        }
 
 
 def _journals(folder: Path) -> list[Path]:

@@ -12,6 +12,9 @@ ROOT = "/workspace"
 ASIDE = ".aside"
 STAYS = {"data", ".codeact", ".packages", ".outputs", ".results", ASIDE}
 
+AT_FIRST = "out"
+"""The folder that every workspace has when it is new."""
+
 
 def keep(root: str = ROOT) -> bool:
     """Lays the files aside; False where there is no room for them twice, and they stay."""
@@ -22,6 +25,7 @@ def keep(root: str = ROOT) -> bool:
     for name in os.listdir(root):
         if name not in STAYS:
             _move(os.path.join(root, name), os.path.join(aside, name))
+    os.makedirs(os.path.join(root, AT_FIRST), exist_ok=True)
     return True
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from codeact import context, events, given, inputs, manifest, workspace
+from codeact import artifacts, context, events, given, inputs, manifest, workspace
 from codeact.errors import UsageError
 from codeact.given import Inputs
 from codeact.run.cells import Cells
@@ -130,11 +130,25 @@ class Between:
         self._box.restart({**self._files(), **given.in_sandbox(values)})
         past = history(self._record.log)
         restored = self._cells.restore(past.alive, files=False)
+        self._take_artifacts_back(undone)
         self._cells.count = len(past.cells)
         self._cells.keep_full_again(cell.result for cell in past.cells if cell.result is not None)
         self.news = not_as_it_was(restored)
         standing = {event.tool for event in undone if isinstance(event, events.ToolReturned) and event.ok}
         return Undoing(restored, tuple(sorted(tool for tool in standing if tool not in self._reads)))
+
+    def _take_artifacts_back(self, undone: Iterable[events.Event]) -> None:
+        """The run's own folder holds what its tasks handed over, as the sandbox has it now. A folder that was named for them is the
+        person's, and stays as it is."""
+        folder = self._held.folder / artifacts.FOLDER
+        handed = [
+            each.path for event in undone if isinstance(event, events.RunEnded) for each in event.artifacts
+        ]
+        ours = [path for path in handed if path.is_relative_to(folder)]
+        for path in ours:
+            path.unlink(missing_ok=True)
+        if ours:
+            artifacts.collect(self._box, folder)
 
     def _revive(self) -> None:
         """A kernel that is up, with the state that the tasks left."""

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from codeact import blobs, events, journal
+from codeact import events, journal
 from codeact.answers import Answer
 from codeact.blobs import PICTURES
 from codeact.errors import JournalError, UsageError
@@ -21,6 +21,7 @@ from codeact.inside import packed
 from codeact.journal import Journal
 from codeact.types import Artifact
 from sandbox import Image
+from sandbox.held import replacing
 
 MIMES = {ending: mime for mime, ending in PICTURES.items()}
 
@@ -86,7 +87,7 @@ class Record:
         try:
             folder.mkdir(exist_ok=True)
             path = folder / f"{len(list(folder.glob('*.value'))) + 1}.value"
-            with blobs.writing(path) as file:
+            with replacing(path, 0o600) as file:
                 packed.write(file, made, buffers)
         except OSError as error:
             raise JournalError(f"{folder}: cannot be written: {error.strerror}; free some space") from error

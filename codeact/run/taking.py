@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import unicodedata
 from collections import deque
 from pathlib import PurePosixPath
 from typing import Any
@@ -30,6 +31,7 @@ class Taking:
         """The value of a variable. Raises UsageError that says why there is none, or SandboxError."""
         if not name.isidentifier():
             raise UsageError(f"{name[:80]!r}: is no name of a variable; write one such as df")
+        name = unicodedata.normalize("NFKC", name)  # as Python reads it in code
         self._taken.clear()
         self._asked.set()
         code = f"import {PACKAGE}.given as _taking; _taking.give({name!r}, globals()); del _taking"

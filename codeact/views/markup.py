@@ -55,16 +55,21 @@ def asset(name: str) -> str:
     return resources.files("codeact.views").joinpath("assets", name).read_text(encoding="utf-8")
 
 
-@cache
-def environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("codeact.views", "assets"),
+def templates(package: str, folder: str) -> Environment:
+    """Of pages: what is put into them is text, whatever it was written as."""
+    return Environment(
+        loader=PackageLoader(package, folder),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         finalize=lambda value: clean(value) if type(value) is str else value,
     )
+
+
+@cache
+def environment() -> Environment:
+    environment = templates("codeact.views", "assets")
     environment.filters["is_number"] = _is_number
     return environment
 

@@ -113,12 +113,21 @@ def test_what_differs_and_what_is_missing_is_named(tmp_path: Path) -> None:
 
 
 def test_an_answer_that_comes_out_differently_is_named_too(tmp_path: Path) -> None:
-    cells = ["import uuid\nname = uuid.uuid4().hex\nfinal_answer(name)", DIE, "final_answer(name)"]
+    """And the files that were handed over are those of the state that there is then."""
+    hand_over = "open('out/a', 'w').write({!r}); open('out/{}', 'w').close()\n".format
+    cells = [
+        f"import uuid\nname = uuid.uuid4().hex\n{hand_over('one', 'b')}final_answer(name)",
+        DIE,
+        f"{hand_over('two', 'c')}final_answer(name)",
+    ]
     model = ScriptedModel([block(cell) for cell in cells])
     with Agent(model, image="minimal", runs=tmp_path / "runs").session() as session:
         first = session.run("A name?").answer
         second = session.run("The same?")
+        kept = tmp_path / "runs" / session.id / "artifacts"
+        assert sorted(path.name for path in kept.iterdir()) == ["a", "b", "c"]
         undone = session.undo()
+        assert {path.name: path.read_text() for path in kept.iterdir()} == {"a": "one", "b": ""}
     (restarted,) = restarts(second)
     assert restarted.differences[0] == (
         f"cell 1 now answers {second.answer!r} where it first answered {first!r}"

@@ -19,6 +19,7 @@ from codeact.artifacts import safe_name
         ("rtl\u202egpj.exe", "rtl_gpj.exe"),
         ("bad\udcff.bin", "bad_.bin"),
         ('c:\\x<y>|"*?.txt', "c__x_y_____.txt"),
+        ("cafe\u0301.csv", "caf\xe9.csv"),
         ("..", "file"),
         ("x" * 300, "x" * 150),
         ("x" * 300 + ".csv", "x" * 146 + ".csv"),

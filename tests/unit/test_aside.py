@@ -52,14 +52,15 @@ BEFORE = {
     [
         {},
         {"a.txt": "first", "more.txt": "not last", "out/deep/c.txt": "c", "was a file": "file"},
-        {"link/in a folder": "x", "out": "a file now", "empty/full": "x"},
+        {"link/in a folder": "x", "out/deep": "a file now", "empty/full": "x"},
     ],
 )
 def test_code_finds_none_of_it_and_all_is_as_it_was(tmp_path: Path, again: dict[str, str]) -> None:
     make(tmp_path, BEFORE)
     before = tree(tmp_path)
     assert aside.keep(str(tmp_path))
-    assert {path.name for path in tmp_path.iterdir()} == {"data", ".outputs", ".aside"}
+    assert {path.name for path in tmp_path.iterdir()} == {"data", ".outputs", ".aside", "out"}
+    assert list((tmp_path / "out").iterdir()) == []
     make(tmp_path, again)
     aside.back(str(tmp_path))
     assert tree(tmp_path) == before

@@ -429,6 +429,18 @@ def kept(here: Path) -> Path:
     return here
 
 
+def test_a_run_that_ended_before_it_began_is_listed(kept: Path) -> None:
+    empty = kept / "codeact-home" / "runs" / "20260103-000000-cccccc" / "run.jsonl"
+    empty.parent.mkdir()
+    empty.touch()
+    os.utime(empty, (1767398400, 1767398400))
+    first = json.loads(codeact("runs", "--json", folder=kept).out)[0]
+    assert first == {"run": "20260103-000000-cccccc", "task": "", "status": "unfinished",
+                     "started": "2026-01-03T00:00:00Z", "model": "", "size": 0}  # fmt: skip
+    assert codeact("runs", "delete", first["run"], folder=kept).code == 0
+    assert not empty.exists()
+
+
 def test_runs_are_listed_newest_first(kept: Path) -> None:
     ended = codeact("runs", "--json", folder=kept)
     assert ended.code == 0

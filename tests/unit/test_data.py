@@ -158,6 +158,7 @@ def test_empty_standard_input() -> None:
         ("a/b\n\x1b[31m", "a_b__[31m"),
         ("\u202egpj.exe", "_gpj.exe"),
         ("\udcff.csv", "_.csv"),
+        ("cafe\u0301.csv", "caf\xe9.csv"),
         ("..", "data"),
         ("", "data"),
         ("x" * 300 + ".csv", "x" * 251 + ".csv"),

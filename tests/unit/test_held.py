@@ -12,7 +12,7 @@ import pytest
 
 from codeact import tidying
 from sandbox import held
-from sandbox.held import hold, part_file, part_folder, remove_unheld, scratch_folder
+from sandbox.held import hold, part_file, part_folder, remove_unheld, replacing, scratch_folder
 
 
 @pytest.fixture(autouse=True)
@@ -131,3 +131,19 @@ def test_of_runs_what_is_half_made_or_half_removed_is_swept(tmp_path: Path) -> N
     assert tidying.sweep(tmp_path) == 5
     assert sorted(path for path in tmp_path.rglob("*") if path.is_file()) == sorted(kept)
     assert tidying.sweep(tmp_path / "absent") == 0
+
+
+def test_what_is_replaced_is_whole_or_as_it_was(tmp_path: Path) -> None:
+    target = tmp_path / "a"
+    with replacing(target, 0o640) as file:
+        file.write(b"one")
+    assert (target.read_bytes(), target.stat().st_mode & 0o777) == (b"one", 0o640)
+
+    def half() -> None:
+        with replacing(target) as file:
+            file.write(b"two")
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        half()
+    assert (target.read_bytes(), list(tmp_path.iterdir())) == (b"one", [target])

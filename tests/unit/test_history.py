@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from codeact import events, inputs, journal
+from codeact import events, exports, inputs, journal
 from codeact.answers import Answer
 from codeact.run.history import Past, history
 from codeact.run.record import Record
@@ -81,6 +81,12 @@ def test_cells_of_the_first_schema_have_numbers_too() -> None:
         (4, 3, "ok"),
     ]
     assert standing(DATA / "run-v1").turn == 4
+
+
+def test_an_export_leaves_nothing_of_one_that_was_killed_there(tmp_path: Path) -> None:
+    (tmp_path / ".part-0123456789abcdef").write_text("half")
+    exports.save(DATA / "run-v1", tmp_path / "run.jsonl")
+    assert list(tmp_path.iterdir()) == [tmp_path / "run.jsonl"]
 
 
 def past(*outputs: object, status: str = "ok") -> Past:
