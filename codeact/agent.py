@@ -9,14 +9,14 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import threading
-from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Generic, overload
 
 from typing_extensions import Unpack
 
-from codeact import events
+from codeact import checks, events
 from codeact.actions.styles import FENCED, style
 from codeact.answers import AnswerCheck, Check
 from codeact.carried import carried
@@ -24,7 +24,7 @@ from codeact.errors import NoAnswer, UsageError
 from codeact.given import Inputs
 from codeact.home import runs_dir
 from codeact.journal import FILE
-from codeact.models import resolve
+from codeact.models import model_of
 from codeact.models.replay import find_journal
 from codeact.options import Options
 from codeact.outcome import Observer, awaited, check_task, consumed
@@ -63,6 +63,13 @@ class Agent(Generic[T]):
     def __init__(self, model: Model | str, *, output_type: Any, **options: Unpack[Options]) -> None: ...
 
     def __init__(self, model: Model | str, *, output_type: Any = None, **options: Unpack[Options]) -> None:
+        unknown = options.keys() - Options.__annotations__.keys()
+        if unknown:
+            raise TypeError(
+                f"Agent got {', '.join(sorted(unknown))}, which it does not know; see codeact.options"
+            )
+        options = {**options, **_read_once(options)}
+        checks.check_options(options)
         pool = options.get("pool")
         if pool is not None:
             options = {**options, **_of_pool(pool)}
@@ -71,7 +78,7 @@ class Agent(Generic[T]):
         say = options.get("on_progress", notebook.progress)
         self._context = options.get("context") or RunContext()
         self._setup = Setup(
-            model=_model(model, say),
+            model=model_of(model, say),
             style=FENCED,
             limits=options.get("limits") or RunLimits(),
             check=_check(output_type, options.get("output_schema")),
@@ -81,7 +88,7 @@ class Agent(Generic[T]):
             backend=options.get("backend", "auto"),
             runtime=options.get("runtime"),
             network=network if network is None or isinstance(network, Network) else Network.parse(network),
-            packages=_packages(options.get("packages", ())),
+            packages=tuple(options.get("packages", ())),
             pool=pool,
             tools=_tools(options),
             on_death=options.get("on_death", "restore"),
@@ -92,11 +99,6 @@ class Agent(Generic[T]):
             runs_size=None if size is None else parse_size(size),
             show=options.get("show", True),
         )
-        unknown = options.keys() - Options.__annotations__.keys()
-        if unknown:
-            raise TypeError(
-                f"Agent got {', '.join(sorted(unknown))}, which it does not know; see codeact.options"
-            )
         self._options = options
         self._styled(data=False)
         self._active: list[Run] = []
@@ -151,6 +153,7 @@ class Agent(Generic[T]):
         self, task: str, data: Mapping[str, Any] | None, context: RunContext | None
     ) -> tuple[Run, Generator[events.Event, None, None]]:
         check_task(task)
+        checks.check_context(context)
         inputs = Inputs.of(data)
         run = Run(self._styled(data=bool(data)), inputs, context or self._context)
         return run, self._within(run, lambda: run.play(task, self._turns(run)))
@@ -167,6 +170,7 @@ class Agent(Generic[T]):
         self, data: Mapping[str, Any] | None = None, *, context: RunContext | None = None
     ) -> Session[T]:
         """Many tasks in one kernel, in a `with` or `async with` block, or until its `close()`; `data` and `context` are as in `stream`."""
+        checks.check_context(context)
         inputs = Inputs.of(data)
         run = Run(self._styled(data=bool(data), more=True), inputs, context or self._context)
         return Session(run, self._turns, self._running)
@@ -205,6 +209,8 @@ class Agent(Generic[T]):
     ) -> tuple[Run, Generator[events.Event, None, None]]:
         if task is not None:
             check_task(task)
+        checks.check_context(context)
+        checks.check("changed_data", changed_data, checks.a(bool), "True or False")
         at = self._standing(run)
         if at.ended is not None and at.ended.status == "answered" and task is None:
             raise UsageError(f"{at.run}: has ended with its answer; give a task to carry it on with")
@@ -226,6 +232,7 @@ class Agent(Generic[T]):
             return again.replay()
 
     def _standing(self, run: str | Path) -> Standing:
+        checks.check("run", run, checks.a(str, Path), "the id of a run, or the Path of its folder")
         known = self._setup.runs / run
         return standing(known if (known / FILE).is_file() else find_journal(str(run)))
 
@@ -295,19 +302,14 @@ class Agent(Generic[T]):
                 yield from run.take_words(turn, reading.thoughts)
 
 
-def _model(given: Model | str, say: Callable[[str], None]) -> Model:
-    if isinstance(given, str) and given:
-        return resolve(given, on_progress=say)
-    if callable(given) and isinstance(getattr(given, "name", None), str):
-        return given
-    what = "is empty" if given == "" else f"is of type {type(given).__name__}"
-    raise UsageError(f'model: {what}; give a name such as "local", or a model as codeact.types.Model says')
-
-
-def _packages(given: Iterable[str]) -> tuple[str, ...]:
-    if isinstance(given, str):  # a text is a sequence too, of letters
-        raise UsageError(f'packages: is a text; write packages=["{given}"]')
-    return tuple(given)
+def _read_once(options: Options) -> Options:
+    """The options that may be read only once, read."""
+    read: Options = {}
+    if isinstance(packages := options.get("packages"), Iterator):
+        read["packages"] = tuple(packages)
+    if isinstance(network := options.get("network"), Iterator):
+        read["network"] = tuple(network)
+    return read
 
 
 def _of_pool(pool: Pool) -> Options:

@@ -8,6 +8,7 @@ from typing import Any
 
 from codeact import events
 from codeact.carried import carried
+from codeact.checks import check_observers
 from codeact.errors import CodeActError, UsageError
 from codeact.run import Run
 from codeact.types import Result
@@ -29,6 +30,7 @@ def check_task(task: str) -> None:
 
 def consumed(run: Run, stream: Stream, observers: Sequence[Observer]) -> Result[Any]:
     """A task to its end, drawn in a notebook. What keeps it from beginning is raised; later, it is in the result."""
+    check_observers(observers)
     if run.shown and notebook.here():
         from codeact.views.notebook import live
 
@@ -45,6 +47,7 @@ def consumed(run: Run, stream: Stream, observers: Sequence[Observer]) -> Result[
 
 async def awaited(run: Run, stream: Stream, observers: Sequence[Observer]) -> Result[Any]:
     """As `consumed`, in the running event loop."""
+    check_observers(observers)
     seen: list[events.Event] = []
     carrying = carried(stream, run.interrupt)
     if run.shown and notebook.here():

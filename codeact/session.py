@@ -13,8 +13,9 @@ from typing import Any, Generic, Self
 
 from codeact import events, exports
 from codeact.carried import carried
+from codeact.checks import a, check
 from codeact.errors import UsageError
-from codeact.models import resolve
+from codeact.models import model_of
 from codeact.outcome import Observer, awaited, check_task, consumed
 from codeact.run import Run
 from codeact.run.between import Undoing
@@ -143,9 +144,9 @@ class Session(Generic[T]):
             return self._run.between.undo()
 
     def use(self, model: Model | str) -> None:
-        """Another model answers from the next task on. Raises UsageError or ModelNotFound for a name that is none."""
+        """Another model answers from the next task on. Raises UsageError for what is no model, or ModelNotFound."""
         with self._turn():
-            self._run.use(resolve(model) if isinstance(model, str) else model)
+            self._run.use(model_of(model))
 
     @property
     def usage(self) -> Usage:
@@ -154,6 +155,7 @@ class Session(Generic[T]):
 
     def save(self, path: str | Path) -> None:
         """Writes the session so far: as a notebook (`.ipynb`), a page (`.html`), or events (`.jsonl`). Raises UsageError."""
+        check("path", path, a(str, Path), 'the path of a file, such as "run.ipynb"')
         with self._turn():
             exports.save(self._run.folder, Path(path))
 
@@ -165,6 +167,7 @@ class Session(Generic[T]):
 
         Raises UsageError where there is no such variable, or its value cannot leave the sandbox.
         """
+        check("name", name, a(str), 'the name of a variable, such as "df"')
         with self._turn():
             return self._run.between.get(name)
 
@@ -181,6 +184,7 @@ class Session(Generic[T]):
 
         Raises UsageError for a file that is not there, and for a name that is taken.
         """
+        check("files", files, a(Mapping), 'Paths by name, such as {"sales.csv": Path("sales.csv")}')
         with self._turn():
             return self._run.between.put(files)
 

@@ -9,6 +9,7 @@ from typing import Any, Generic, Literal, Protocol
 
 from typing_extensions import TypeVar
 
+from codeact.errors import UsageError
 from sandbox.types import Image
 
 T = TypeVar("T", default=Any)
@@ -179,6 +180,13 @@ class RunLimits:
     turns: int | None = 20
     seconds: float | None = 600
     tokens: int | None = 200_000
+
+    def __post_init__(self) -> None:
+        for name in ("turns", "seconds", "tokens"):
+            value = getattr(self, name)
+            number = isinstance(value, int | float) and type(value) is not bool and value >= 0
+            if value is not None and not number:
+                raise UsageError(f"limits: {name} is {value!r:.60}; give a number, or None for no limit")
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,13 +10,13 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from codeact.errors import ModelNotFound
+from codeact.errors import ModelNotFound, UsageError
 from codeact.models.replay import ReplayModel
 from codeact.models.retry import ATTEMPTS, RetryingModel, retrying
 from codeact.models.scripted import ScriptedModel
 from codeact.types import Model
 
-__all__ = ["ReplayModel", "RetryingModel", "ScriptedModel", "resolve", "retrying"]
+__all__ = ["ReplayModel", "RetryingModel", "ScriptedModel", "model_of", "resolve", "retrying"]
 
 
 def resolve(
@@ -59,6 +59,16 @@ def resolve(
             from codeact.models.openai import OpenAIModel
 
             return retrying(OpenAIModel(name, base_url=base_url, api_key=api_key), attempts)
+
+
+def model_of(given: Model | str, on_progress: Callable[[str], None] = lambda line: None) -> Model:
+    """A model, or what `resolve` makes of its name. Raises UsageError for what is neither, or as that does."""
+    if isinstance(given, str) and given:
+        return resolve(given, on_progress=on_progress)
+    if callable(given) and isinstance(getattr(given, "name", None), str):
+        return given
+    what = "is empty" if given == "" else f"is of type {type(given).__name__}"
+    raise UsageError(f'model: {what}; give a name such as "local", or a model as codeact.types.Model says')
 
 
 def _unnamed(base_url: str | None, api_key: str | None, on_progress: Callable[[str], None]) -> Model:

@@ -76,8 +76,15 @@ def environment() -> Environment:
 
 @cache
 def _markdown() -> MarkdownIt:
-    """Without links, pictures and HTML: what a model writes may not make a reader's browser ask for anything."""
-    return MarkdownIt("commonmark", {"html": False}).disable(["link", "image", "autolink", "reference"])
+    """Without links, pictures and HTML: what a model writes may not make a reader's browser ask for anything. Headings are bold
+    lines, for the page has headings of its own."""
+    made = MarkdownIt("commonmark", {"html": False}).disable(["link", "image", "autolink", "reference"])
+    made.enable("table")
+    made.add_render_rule("heading_open", lambda *_: "<p><strong>")
+    made.add_render_rule("heading_close", lambda *_: "</strong></p>\n")
+    for cell in ("th", "td"):  # without the style that aligns it, which a report's own policy would refuse
+        made.add_render_rule(f"{cell}_open", lambda *_, cell=cell: f"<{cell}>")
+    return made
 
 
 def prose(text: str) -> Markup:

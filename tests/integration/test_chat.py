@@ -56,10 +56,15 @@ def test_what_has_no_answer_leaves_an_empty_line(tmp_path: Path) -> None:
 
 def test_as_json_each_line_is_an_object(tmp_path: Path) -> None:
     done = in_pipe(
-        tmp_path, "One?\nTwo?\n", "final_answer(1)", "final_answer(2)", flags=("--quiet", "--json")
+        tmp_path,
+        "One?\n/nope\nTwo?\n",
+        r"final_answer('1\n2')",
+        "final_answer(2)",
+        flags=("--quiet", "--json"),
     )
     found = [json.loads(line) for line in done.out.splitlines()]
-    assert [each["answer"] for each in found] == [1, 2]
+    assert [each["answer"] for each in found] == ["1\n2", 2]
+    assert done.code == 2
     assert found[0]["run"] == found[1]["run"]
 
 

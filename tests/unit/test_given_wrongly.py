@@ -9,7 +9,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from codeact import Agent, ScriptedModel, UsageError
+from codeact import Agent, RunLimits, ScriptedModel, UsageError, checks
+from codeact.options import Options
 from codeact.types import Usage
 
 agent: Callable[..., Agent[Any]] = Agent  # whatever a caller without a type checker gives
@@ -29,11 +30,6 @@ def test_what_is_no_model(given: Any, got: str) -> None:
         agent(given)
 
 
-def test_packages_as_one_text() -> None:
-    with pytest.raises(UsageError, match=r'^packages: is a text; write packages=\["numpy"\]$'):
-        agent(ScriptedModel([]), packages="numpy")
-
-
 @pytest.mark.parametrize("task", [None, 5, b"Count."])
 def test_what_is_no_task(tmp_path: Path, task: Any) -> None:
     with pytest.raises(UsageError, match=rf"^task: is of type {type(task).__name__}; give a text"):
@@ -50,3 +46,100 @@ def test_what_is_no_data(tmp_path: Path, data: Any) -> None:
 
 def test_a_session_that_was_not_used_has_used_nothing(tmp_path: Path) -> None:
     assert agent(ScriptedModel([]), runs=tmp_path).session().usage == Usage()
+
+
+WRONG: dict[str, list[tuple[Any, str]]] = {
+    "limits": [(5, "is of type int"), ({"turns": 5}, "is of type dict")],
+    "output_schema": [("{}", "is of type str"), ([], "is of type list")],
+    "image": [(None, "is of type NoneType"), (" ", "is empty")],
+    "sandbox_limits": [("2g", "is of type str"), (RunLimits(), "is of type RunLimits")],
+    "cell_timeout": [
+        ("60", "is of type str"),
+        (0, "is 0"),
+        (True, "is of type bool"),
+        (float("nan"), "is nan"),
+    ],
+    "backend": [("podman", "'podman' is not known"), (None, "is of type NoneType")],
+    "runtime": [(5, "is of type int")],
+    "network": [
+        (5, "is of type int"),
+        (["a.example.com", 5], "has 5 in it, which is no text"),
+        ("*", "'*' is too wide"),
+    ],
+    "packages": [("numpy", "is a text"), ([5], "has 5 in it, which is no text"), (5, "is of type int")],
+    "pool": [("pool", "is of type str")],
+    "actions": [(5, "is of type int"), (None, "is of type NoneType")],
+    "parallel_calls": [(1, "is of type int")],
+    "run_python": [("no", "is of type str")],
+    "tools_off": [("shop", "is a text"), ([None], "has None in it, which is no text")],
+    "approve": [
+        ("sometimes", "'sometimes' is not known"),
+        (5, "is of type int"),
+        (None, "is of type NoneType"),
+    ],
+    "permit": [("yes", "is of type str")],
+    "context": [("ada", "is of type str")],
+    "on_death": [("again", "'again' is not known")],
+    "started_with": [([], "is of type list")],
+    "on_progress": [(None, "is of type NoneType")],
+    "out": [("out", "is of type str")],
+    "runs": [("runs", "is of type str"), (5, "is of type int")],
+    "runs_size": [("much", "'much' is no size"), ([], "is of type list"), (True, "is of type bool")],
+    "show": [("no", "is of type str")],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "got"), [(name, *each) for name, found in WRONG.items() for each in found]
+)
+def test_what_is_no_option(name: str, value: Any, got: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        agent(ScriptedModel([]), **{name: value})
+    assert str(raised.value).startswith(f"{name}: {got}")
+    assert "; give " in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_each_option_is_checked() -> None:
+    assert {*WRONG, "tools"} == {*checks.OPTIONS, "tools"} == set(Options.__annotations__)
+    with pytest.raises(UsageError, match="is no tool"):
+        agent(ScriptedModel([]), tools=5)
+    with pytest.raises(TypeError, match="Agent got imge, which it does not know"):
+        agent(ScriptedModel([]), imge="data")
+
+
+@pytest.mark.parametrize("field", ["turns", "seconds", "tokens"])
+@pytest.mark.parametrize("value", ["5", -1, True, float("nan")])
+def test_what_is_no_limit(field: str, value: Any) -> None:
+    with pytest.raises(UsageError, match=rf"^limits: {field} is {value!r}; give a number, or None"):
+        RunLimits(**{field: value})
+
+
+def uses(made: Any, session: Any) -> dict[str, tuple[Callable[[], Any], str]]:
+    """Ways to call with what is wrong, and what is said of it."""
+    return {
+        "observer alone": (lambda: made.run("Go.", observers=print), "observers: is of type builtin"),
+        "no observers": (lambda: made.run("Go.", observers=None), "observers: is of type NoneType"),
+        "texts observe": (lambda: session.run("Go.", observers=["a"]), "observers: has 'a' in it"),
+        "context": (lambda: made.run("Go.", context="ada"), "context: is of type str"),
+        "streamed": (lambda: made.stream("Go.", context={}), "context: is of type dict"),
+        "of a session": (lambda: made.session(context=5), "context: is of type int"),
+        "resumed": (lambda: made.resume(5), "run: is of type int"),
+        "replayed": (lambda: made.replay(None), "run: is of type NoneType"),
+        "changed": (lambda: made.resume("nope", changed_data="yes"), "changed_data: is of type str"),
+        "another model": (lambda: session.use(5), "model: is of type int"),
+        "variable": (lambda: session.get(5), "name: is of type int"),
+        "files": (lambda: session.add(["a.csv"]), "files: is of type list"),
+        "file": (lambda: session.save(5), "path: is of type int"),
+    }
+
+
+@pytest.mark.parametrize("way", uses(None, None))
+def test_what_runs_and_sessions_are_called_with(tmp_path: Path, way: str) -> None:
+    made = agent(ScriptedModel([]), actions="functions", runs=tmp_path)
+    session = made.session()
+    use, said = uses(made, session)[way]
+    with pytest.raises(UsageError) as raised:
+        use()
+    session.close()
+    assert str(raised.value).startswith(said)

@@ -18,6 +18,7 @@ from bs4 import BeautifulSoup
 from codeact import events
 from codeact.types import Code, Reading, Result, Usage
 from codeact.views import story as stories
+from codeact.views.markup import prose
 from codeact.views.notebook import page as pages
 from codeact.views.notebook.page import Page, State, shown_answer
 from sandbox.types import CellResult, Output, Rich, Stream
@@ -95,6 +96,14 @@ def test_what_is_over_is_shown_whole() -> None:
     assert not found.select("details[open]")
     assert words(found, ".state") == "Answered 1 turn · 1.0 s · 15 tokens · a · run r1"
     assert found.select_one(".clock") is None
+
+
+def test_headings_and_tables_of_a_model_are_drawn_and_nothing_else_is() -> None:
+    found = BeautifulSoup(prose("## So <b>far\n\n|a|b|\n|--:|-|\n|1|[x](http://y)|\n"), "html.parser")
+    assert [each.name for each in found.find_all(recursive=False)] == ["p", "table"]
+    assert words(found, "p > strong") == "So <b>far"
+    assert [cell.text for cell in found.select("th, td")] == ["a", "b", "1", "[x](http://y)"]
+    assert not any(each.attrs for each in found.find_all())
 
 
 def test_what_goes_on_is_shown_as_far_as_it_is_known() -> None:
