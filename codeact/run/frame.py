@@ -384,7 +384,7 @@ class Run:
             raise failure
 
     def _collect(self) -> tuple[list[Artifact], list[str]]:
-        target = self._setup.out or self.folder / artifacts.FOLDER
+        target = self._setup.out or self.folder / "artifacts"
         try:
             kept, problems = artifacts.collect(self._box, target)
         except SandboxError:  # it is gone, and what it held with it
