@@ -172,6 +172,16 @@ def compare(before: Path, after: Path) -> None:
 
 @main.command()
 @click.argument("folder", type=click.Path(path_type=Path))
+@click.option(
+    "--port", default=7676, show_default=True, type=click.IntRange(0, 65535), help="0 for any that is free"
+)
+def view(folder: Path, port: int) -> None:
+    """A run in the browser of this machine: its report, its attempts, and each turn by turn. Until Ctrl-C."""
+    afterwards.view(folder, port)
+
+
+@main.command()
+@click.argument("folder", type=click.Path(path_type=Path))
 @click.option("--csv", "form", flag_value="csv", default=True, help="to standard output")
 @click.option(
     "--parquet", "form", flag_value="parquet", help="to attempts.parquet in the run's folder, or -o"

@@ -49,6 +49,19 @@ def report(folder: Path) -> None:
     click.echo(write_report(Store(folder)))
 
 
+def view(folder: Path, port: int) -> None:
+    from benchmarks.view import Viewer
+
+    store = Store(folder)
+    store.about()
+    try:
+        with Viewer(store, port) as server:
+            click.echo(server.url)
+            server.serve_forever()
+    except KeyboardInterrupt:
+        pass
+
+
 def compare(before: Path, after: Path) -> None:
     click.echo(compared(Store(before), Store(after)))
 

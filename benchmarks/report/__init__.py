@@ -21,11 +21,7 @@ from benchmarks.store import REPORT, Store, write
 
 def write_report(store: Store) -> str:
     """Writes the folder `report` of a run anew; the Markdown of it. Raises UsageError where there is no run."""
-    about = store.about()
-    model = about["frozen"]["model"]
-    others = {made.model for made in store.lines()} - {model, ""}
-    about |= {"other_models": sorted(others), "unread_lines": store.unread}
-    found = analyse(store.attempts(model), about["plan"]["arms"])
+    about, found = _analysed(store)
     drawn = plots(found)
     text = markdown(about, found)
     folder = store.folder / REPORT
@@ -40,6 +36,20 @@ def write_report(store: Store) -> str:
             write(made / "plots" / f"{plot.name}.svg", plot.canvas.svg(caption(about, found)) + "\n")
     _replace(made, folder)
     return text
+
+
+def page_of(store: Store) -> str:
+    """The page of a report, of the run as it is now. Raises UsageError where there is no run."""
+    about, found = _analysed(store)
+    return page(about, found, plots(found))
+
+
+def _analysed(store: Store) -> tuple[dict[str, Any], Analysis]:
+    about = store.about()
+    model = about["frozen"]["model"]
+    others = {made.model for made in store.lines()} - {model, ""}
+    about |= {"other_models": sorted(others), "unread_lines": store.unread}
+    return about, analyse(store.attempts(model), about["plan"]["arms"])
 
 
 def summary(about: Mapping[str, Any], found: Analysis) -> dict[str, Any]:
@@ -75,4 +85,4 @@ def _replace(made: Path, folder: Path) -> None:
     shutil.rmtree(old, ignore_errors=True)
 
 
-__all__ = ["summary", "write_report"]
+__all__ = ["page_of", "summary", "write_report"]

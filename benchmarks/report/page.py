@@ -23,14 +23,19 @@ MOST_ROWS = 2000
 MOST_FAILURES = 200
 
 
-def page(about: Mapping[str, Any], found: Analysis, drawn: Sequence[Plot]) -> str:
+def rendered(template: str, **values: Any) -> str:
+    """A page of ours: what is given is text, and inert in it."""
     style = _asset("page.css") + STYLE
-    return _environment().get_template("page.html").render(
+    hashed = "sha256-" + base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    return _environment().get_template(template).render(style=Markup(style), style_hash=hashed, **values)
+
+
+def page(about: Mapping[str, Any], found: Analysis, drawn: Sequence[Plot]) -> str:
+    return rendered(
+        "page.html",
         title=f"{about['frozen']['suite']} with {about['frozen']['model']}",
         headline=words.headline(found),
         caption=words.caption(about, found),
-        style=Markup(style),
-        style_hash="sha256-" + base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
         figures=found.figures,
         percent=percent,
         arms=words.arms_table(found),
