@@ -7,6 +7,7 @@ Exit codes: 0 done, 1 bad input, 2 attempts are left that the infrastructure fai
 from __future__ import annotations
 
 import dataclasses
+import math
 import signal
 import sys
 import tomllib
@@ -41,6 +42,19 @@ def _settings(ctx: click.Context, parameter: click.Parameter, path: Path | None)
         known = ", ".join(sorted(name for name in names if "_" not in name))
         raise click.UsageError(f"{path}: there is no setting {unknown[0]!r}; there are {known}")
     ctx.default_map = {names[name]: value for name, value in given.items()}
+
+
+class Amount(click.FloatRange):
+    """A number above 0."""
+
+    def __init__(self) -> None:
+        super().__init__(min=0, min_open=True)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        number: float = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value} is not a number above 0.", param, ctx)
+        return number
 
 
 @click.group(help=__doc__)
@@ -97,9 +111,9 @@ def show(task: str, suite: str | None, path: Path | None) -> None:
 )
 @click.option("--max-turns", type=click.IntRange(1), help="turns an attempt; the task's own where not given")
 @click.option("--token-limit", type=click.IntRange(1), help="tokens an attempt; likewise")
-@click.option("--time-limit", type=float, help="seconds an attempt; likewise")
-@click.option("--cost-limit", type=float, help="USD; once it is reached, no more attempts are begun")
-@click.option("--cost-limit-task", type=float, help="USD an attempt")
+@click.option("--time-limit", type=Amount(), help="seconds an attempt; likewise")
+@click.option("--cost-limit", type=Amount(), help="USD; once it is reached, no more attempts are begun")
+@click.option("--cost-limit-task", type=Amount(), help="USD an attempt")
 @click.option(
     "--max-retries",
     default=5,
@@ -107,7 +121,11 @@ def show(task: str, suite: str | None, path: Path | None) -> None:
     type=click.IntRange(1),
     help="times the endpoint is asked for one reply",
 )
-@click.option("--temperature", type=float, help="sent with each request; the model's own where not given")
+@click.option(
+    "--temperature",
+    type=click.FloatRange(0, 2),
+    help="sent with each request; the model's own where not given",
+)
 @click.option(
     "--seed",
     default=7,
@@ -139,7 +157,7 @@ def run(**given: Any) -> int:
 @main.command()
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option("-j", "--jobs", type=click.IntRange(1), help="attempts at once")
-@click.option("--cost-limit", type=float, help="USD, with what was spent before")
+@click.option("--cost-limit", type=Amount(), help="USD, with what was spent before")
 @click.option("--base-url", help="of the endpoint")
 @click.option("--allow-drift", is_flag=True, help="although the configuration has changed")
 def resume(folder: Path, **given: Any) -> int:
@@ -212,8 +230,12 @@ def entry() -> int:
     except Unwritten as error:
         click.echo(f"benchmarks: error: {error}", err=True)
         return commands.INFRA_LEFT
-    except (CodeActError, SandboxError, OSError) as error:
+    except (CodeActError, SandboxError) as error:
         click.echo(f"benchmarks: error: {' '.join(str(error).split())}", err=True)
+        return USAGE
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename is not None else ""
+        click.echo(f"benchmarks: error: {where}{error.strerror or error}; check the path", err=True)
         return USAGE
 
 

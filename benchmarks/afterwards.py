@@ -69,6 +69,8 @@ def compare(before: Path, after: Path) -> None:
 def export(folder: Path, form: str, out: Path | None) -> None:
     store = Store(folder)
     store.about()
+    if out is not None and not out.absolute().parent.is_dir():
+        raise UsageError(f"{out}: there is no folder {out.parent} to write it into; make it, or name another")
     rows = [_flat(made) for made in store.attempts()]
     columns = [each.name for each in dataclasses.fields(Attempt)]
     if form == "csv":

@@ -39,5 +39,11 @@ def suite(
     if name not in FOREIGN:
         raise UsageError(f"there is no suite {name!r}; there are {', '.join(sorted({*OWN, *FOREIGN}))}")
     if path is None:
-        raise UsageError(f"the suite {name} is not part of this project: give the path of your copy of it")
-    return tuple(FOREIGN[name](path, seed))
+        raise UsageError(
+            f"the suite {name} is not part of this project: give the path of your copy with --path"
+        )
+    try:
+        return tuple(FOREIGN[name](path, seed))
+    except (LookupError, TypeError, AttributeError, ValueError, RecursionError) as error:
+        said = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+        raise UsageError(f"{path}: this copy of {name} is not of the form that it has: {said}") from error

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from benchmarks.suites import FOREIGN, direct, suite
+from benchmarks.suites.adapters.spider import rows_of
 from benchmarks.suites.base import Task, check
 from codeact.errors import UsageError
 
@@ -155,6 +156,19 @@ def test_a_path_that_is_something_else_is_told_in_one_line(name: str, tmp_path: 
         assert "\n" not in str(told.value)
 
 
+def test_a_query_of_a_copy_reads_and_makes_no_file(tmp_path: Path) -> None:
+    spider(tmp_path)
+    other = tmp_path / "other.sqlite"
+    for query in (
+        f"ATTACH '{other}' AS other",
+        f"VACUUM INTO '{other}'",
+        "DELETE FROM pet",
+        "PRAGMA page_size",
+    ):
+        assert rows_of(tmp_path / "spider/database/pets/pets.sqlite", query) == []
+    assert not other.exists()
+
+
 @pytest.mark.parametrize(
     ("name", "file", "content", "words"),
     [
@@ -180,6 +194,9 @@ def test_a_path_that_is_something_else_is_told_in_one_line(name: str, tmp_path: 
         ),
         ("wtq", "csv/204-csv/1.csv", None, "which the question nu-0 needs"),
         ("spider", "spider/dev.json", "{}", "not a list of questions"),
+        ("spider", "spider/dev.json", "[4]", "is not of the form that it has: TypeError"),
+        ("spider", "spider/dev.json", '[{"db_id": "pets", "query": "SELECT 1"}]', "KeyError: 'question'"),
+        ("spider", "spider/dev.json", "[" * 100_000, "is not of the form that it has: RecursionError"),
         ("spider", "spider/database/pets/pets.sqlite", None, "which the question 0 needs"),
     ],
 )

@@ -21,6 +21,7 @@ NAME, VERSION = "spider", "1"
 MAX_ROWS = 100
 MAX_STEPS = 20_000_000
 """Of SQLite's machine, for one query."""
+READS = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE)
 TOLERANCE = 1e-6
 
 
@@ -66,14 +67,20 @@ def _task(number: int, told: dict[str, Any], root: Path) -> Task | None:
 
 def rows_of(file: Path, query: str) -> list[list[Any]]:
     """What a query gives; nothing where it fails, takes too long, or gives what JSON has not."""
-    with contextlib.closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as database:
+    with contextlib.closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)) as database:
         database.text_factory = lambda raw: raw.decode("utf-8", errors="replace")
+        database.set_authorizer(_only_read)
         database.set_progress_handler(lambda: 1, MAX_STEPS)
         try:
             rows = [list(row) for row in database.execute(query).fetchmany(MAX_ROWS + 1)]
         except sqlite3.Error:
             return []
     return rows if all(isinstance(each, str | int | float | None) for row in rows for each in row) else []
+
+
+def _only_read(action: int, *about: str | None) -> int:
+    """A query may read this database; with ATTACH it would make files elsewhere."""
+    return sqlite3.SQLITE_OK if action in READS else sqlite3.SQLITE_DENY
 
 
 def judge(task: Task, answer: Any) -> bool:
