@@ -8,16 +8,21 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable, Collection
 from typing import Any
 
 from codeact.actions.calls import INTERPRETER, T, Take, find_calls, read_calls
 from codeact.actions.python import parse
 
+# DeepSeek's and Step's own namespaces
+_PREFIX = r"(?:[｜|]DSML[｜|]|steptml:)?"
 _CALL = re.compile(
-    r"<(?:invoke|function)(?:=| name=)[\"']?([\w.-]+)[\"']?>(.*?)(?:(</(?:invoke|function)>)|\Z)", re.DOTALL
+    rf"<{_PREFIX}(?:invoke|function)(?:=| name=)[\"']?([\w.-]+)[\"']?>(.*?)(?:(</{_PREFIX}(?:invoke|function)>)|\Z)",
+    re.DOTALL,
 )
 _PARAMETER = re.compile(
-    r"<parameter(?:=| name=)[\"']?([\w-]+)[\"']?[^>\n]*>\n?(.*?)\n?(?:</parameter>|\Z)", re.DOTALL
+    rf"<{_PREFIX}parameter(?:=| name=)[\"']?([\w-]+)[\"']?([^>\n]*)>\n?(.*?)\n?(?:</{_PREFIX}parameter>|\Z)",
+    re.DOTALL,
 )
 _MARKED = re.compile(r"\[TOOL_CALLS\][ \t]*(?:(?P<name>[\w.]+)(?:\[CALL_ID\]\w+)?\[ARGS\])?(?=[ \t]*[\[{])")
 _REACT = re.compile(
@@ -29,8 +34,11 @@ _REACT = re.compile(
 _MOST_CALLS = 64
 
 
-def find_tagged(text: str, take: Take[T]) -> tuple[tuple[T, ...], int, int]:
-    """What `take` makes of the calls in `text`, with where the first starts and where the last ends."""
+def find_tagged(
+    text: str, take: Take[T], texts: Callable[[str], Collection[str]] = lambda name: ()
+) -> tuple[tuple[T, ...], int, int]:
+    """What `take` makes of the calls in `text`, with where the first starts and where the last ends. `texts` are the parameters of a
+    function that are texts, also where they look like numbers."""
     marked = _MARKED.search(text)
     if marked is not None:
         taken, _, stop = find_calls("\n" + text[marked.end() :].lstrip(), take)
@@ -40,7 +48,9 @@ def find_tagged(text: str, take: Take[T]) -> tuple[tuple[T, ...], int, int]:
         return taken, marked.start(), len(text) if marked["name"] else min(len(text), marked.end() + stop)
     found = zip(range(_MOST_CALLS), _CALL.finditer(text), strict=False)
     whole = [call for _, call in found if not _is_cut_off(call)]
-    taken = tuple(each for call in whole for each in _taken(call[1], _parameters(call[2]), take))
+    taken = tuple(
+        each for call in whole for each in _taken(call[1], _parameters(call[2], texts(call[1])), take)
+    )
     if taken:
         return taken, whole[0].start(), whole[-1].end()
     react = _REACT.search(text)
@@ -50,15 +60,18 @@ def find_tagged(text: str, take: Take[T]) -> tuple[tuple[T, ...], int, int]:
 
 def _is_cut_off(call: re.Match[str]) -> bool:
     """Whether more parameters, or more of the last one, may have been meant to follow."""
-    return call[3] is None and "<param" in call[2]
+    return call[3] is None and ("<param" in call[2] or "parameter name" in call[2])
 
 
 def _taken(name: str, arguments: Any, take: Take[T]) -> tuple[T, ...]:
     return read_calls(json.dumps({"name": name, "arguments": arguments}), take)
 
 
-def _parameters(body: str) -> Any:
-    found = {parameter[1]: _value(parameter[2]) for parameter in _PARAMETER.finditer(body)}
+def _parameters(body: str, texts: Collection[str]) -> Any:
+    found = {
+        each[1]: each[3] if each[1] in texts or 'string="true"' in each[2] else _value(each[3])
+        for each in _PARAMETER.finditer(body)
+    }
     return found or body.strip()
 
 

@@ -1,7 +1,7 @@
 """Calls of functions written in the text of a reply, by models that have no channel of their own for them.
 
-The forms of the chat templates (Hermes and Qwen, Llama, Mistral, DeepSeek, Kimi, GLM, Command, gpt-oss), JSON by itself, in a block
-of code or in prose, ReAct's lines, and calls as Python writes them.
+The forms of the chat templates (Hermes and Qwen, Llama, Mistral, DeepSeek, Kimi, GLM, Command, gpt-oss, Gemma and smaller ones),
+JSON by itself, in a block of code or in prose, ReAct's lines, and calls as Python writes them.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,9 @@ from codeact.actions.calls import find_calls, named_call
 from codeact.actions.prose import INVENTION, NEXT_TURN, behind_thinking
 from codeact.actions.python import parse
 from codeact.actions.tagged import find_tagged
+from codeact.actions.templates import bare, gemma, regions
 
+Definitions = Mapping[str, Mapping[str, Any]]
 Written = tuple[str, Any]
 """The name and the arguments, as a value or as text."""
 
@@ -29,7 +31,9 @@ _NAMED = re.compile(
     r"(?:<[|｜]tool[_▁](?:sep|call[_▁]argument[_▁]begin)[|｜]>|\n)\s*(?:```(?:json)?)?\s*(?=\{)"
     r"|<\|channel\|>\w+ to=(?P<oss>[\w.]+)[^{\n]{0,60}?<\|message\|>\s*(?=\{)"
     r"|\[TOOL_CALLS\]\s*(?P<mistral>[\w.-]+)(?:\[CALL_ID\]\w+)?(?:\[ARGS\])?\s*(?=\{)"
-    r"|<function=(?P<llama>[\w.-]+)>\s*(?=\{)|<function name=[\"'](?P<named>[\w.-]+)[\"']>\s*(?=\{)"
+    r"|(?:^|<\|start\|>assistant)\s*to=(?P<role>[\w.]+)[^{\n]{0,60}?<\|message\|>\s*(?=\{)"
+    r"|<function=(?P<llama>[\w.-]+)>\s*(?=\{)|<(?:function|tool_call) name=[\"'](?P<named>[\w.-]+)[\"']>\s*(?=\{)"
+    r"|<name>\s*(?P<element>[\w.-]+)\s*</name>\s*<(?:arguments|parameters|args)>\s*(?=\{)"
 )
 # no pair may follow that is cut off: the call would be made without it
 _PAIRS = re.compile(
@@ -39,14 +43,18 @@ _PAIR = re.compile(r"<arg_key>(.*?)</arg_key>\s*<arg_value>(.*?)</arg_value>", r
 _TAGGED = re.compile(r"<tool_calls?>\s*(?=[{\[])(.*?)\s*(?:(</tool_calls?>)|(?=<tool_call>)|\Z)", re.DOTALL)
 # what may stand right before JSON
 _MARKS = re.compile(
-    r"</?tool_calls?>|</?tools?>|</?function_calls?>|<\|python_tag\|>|functools(?=\[)|\[TOOL_CALLS\]|<\|(?:START|END)_ACTION\|>"
+    r"</?(?:\w+_)?tool_calls?>|</?tools?>|</?function_calls?>|</?TOOLCALL>|<\|/?tool_call(?:_start|_end)?\|>|<\|tools_(?:prefix|suffix)\|>"
+    r"|<\|python_(?:tag|start|end)\|>|<\|action_(?:start|end)\|>|<\|plugin\|>|functools(?=\[)|\[TOOL_CALLS\]|<\|(?:START|END)_ACTION\|>"
     r"|```\w*|Action:(?=\s*```)|</?response>"
 )
 _LAST_MARKS = re.compile(rf"(?:(?:{_MARKS.pattern})\s*)+\Z")
 _CLOSED = ("```", "</tool_call>")
-_OSS_CALL = "<|channel|>commentary to="
+_OSS_CALL = re.compile(
+    r"<\|channel\|>commentary to=|(?:^|<\|start\|>assistant)\s*to=[\w.]+[^{\n]{0,60}<\|message\|>"
+)
 _TRIED = re.compile(
-    r"<tool_call>|\[TOOL_CALLS\]|<function(?:=| name=)|<\|python_tag\|>|<invoke |<[|｜]tool[_▁]call[_▁]begin"
+    r"<(?:\w+[:_])?tool_call[> ]|<TOOLCALL>|\[TOOL_CALLS\]|<function(?:=| name=)|<(?:steptml:)?invoke |<[|｜]tool[_▁]call[_▁]begin"
+    r"|<[|｜]DSML[|｜]|<start_function_call>|<\|(?:tool_call(?:_start)?\|?>|python_(?:tag|start)\|>|tools_prefix\|>|action_start\|>)"
 )
 _BEGUN = re.compile(
     r"\{\s*[\"'](?:name|function|tool|tool_name|function_name|action|arguments|parameters)[\"']\s*:"
@@ -66,10 +74,10 @@ class Found:
     tried: bool = False
 
 
-def find(text: str, known: Collection[str]) -> Found:
-    """The calls in a reply's text. `known` are the names of functions: what is written as Python, or without arguments, is a
-    call only of one of these. Behind what the model invents as a result nothing is read."""
-    start = 0 if _OSS_CALL in text else behind_thinking(text)
+def find(text: str, known: Definitions) -> Found:
+    """The calls in a reply's text. `known` are the definitions of functions by their names: what is written as Python, or without
+    arguments, is a call only of one of these. Behind what the model invents as a result nothing is read."""
+    start = 0 if _OSS_CALL.search(text) else behind_thinking(text)
     if start is None:
         return Found((), text.strip(), tried=_tried(text))
     calls, first, _ = _calls(text[start:], known)
@@ -85,7 +93,7 @@ def find(text: str, known: Collection[str]) -> Found:
     return Found(calls, _before(text[start : start + first]))
 
 
-def complete(text: str, known: Collection[str]) -> int | None:
+def complete(text: str, known: Definitions) -> int | None:
     """Where the reply of which `text` has come so far can be ended, as an offset; None if not yet: behind its first call, or
     where the model begins to invent a result."""
     if not text.rstrip().endswith(_CLOSED) and not INVENTION.search(text):
@@ -128,26 +136,35 @@ def _within_call(text: str, at: int) -> bool:
     return text.count('"', text.rfind("\n", 0, at) + 1, at) % 2 == 1
 
 
-def _calls(text: str, known: Collection[str]) -> tuple[tuple[Written, ...], int, int]:
+def _calls(text: str, known: Definitions) -> tuple[tuple[Written, ...], int, int]:
     def take(value: Any) -> Written | None:
         call = named_call(value)
         if call is not None:
             return call
-        if isinstance(value, dict) and value.get("name") in known and set(value) <= {"name", "type", "id"}:
-            return value["name"], {}
+        match value:
+            case {"name": str(name)} if name in known and set(value) <= {"name", "type", "id"}:
+                return name, {}
+            case dict() if len(value) == 1 and isinstance(given := next(iter(value.values())), dict):
+                name = next(iter(value))
+                return (name, given) if name in known else None
         return None
 
-    for found in (_named(text), _pairs(text)):
+    def texts(name: str) -> Collection[str]:
+        """The parameters that are texts, whatever they look like."""
+        properties = known.get(name, {}).get("parameters", {}).get("properties", {})
+        return [each for each, about in properties.items() if _is_text(about)]
+
+    for found in (_named(text), _pairs(text, texts), gemma(text), bare(text, known)):
         if found[0]:
             return found
-    tagged = find_tagged(text, take)
+    tagged = find_tagged(text, take, texts)
     if tagged[0]:
         return tagged
     plain = _MARKS.sub(lambda mark: "\n" + " " * (len(mark[0]) - 1), text)
     in_json = find_calls(plain, take)
     if in_json[0]:
         return in_json
-    for found in (_unreadable(text), _python(text, known)):
+    for found in (_unreadable(text), _python(text, known), _marked_python(text, known)):
         if found[0]:
             return found
     return (), 0, 0
@@ -173,10 +190,21 @@ def _named(text: str) -> tuple[tuple[Written, ...], int, int]:
     return tuple(found), first, last
 
 
-def _pairs(text: str) -> tuple[tuple[Written, ...], int, int]:
+def _is_text(about: Any) -> bool:
+    kind = about.get("type") if isinstance(about, Mapping) else None
+    return kind == "string" or (isinstance(kind, list) and set(kind) == {"string", "null"})
+
+
+def _pairs(text: str, texts: Callable[[str], Collection[str]]) -> tuple[tuple[Written, ...], int, int]:
     """GLM's: a name, then keys and values in tags."""
     calls = list(_PAIRS.finditer(text))[:_MOST_CALLS]
-    found = tuple((call[1], {key: _value(value) for key, value in _PAIR.findall(call[2])}) for call in calls)
+    found = tuple(
+        (
+            call[1],
+            {key: value if key in texts(call[1]) else _value(value) for key, value in _PAIR.findall(call[2])},
+        )
+        for call in calls
+    )
     return (found, calls[0].start(), calls[-1].end()) if found else ((), 0, 0)
 
 
@@ -225,11 +253,24 @@ def _python(text: str, known: Collection[str]) -> tuple[tuple[Written, ...], int
     return (tuple(found), 0, len(text)) if len(found) == len(nodes) else ((), 0, 0)
 
 
+def _marked_python(text: str, known: Collection[str]) -> tuple[tuple[Written, ...], int, int]:
+    """As `_python`, in marks, with whatever stands around these."""
+    found: list[Written] = []
+    start = stop = 0
+    for inner, begin, end in regions(text):
+        calls, _, _ = _python(inner, known)
+        if not calls:
+            return (), 0, 0
+        start, stop = start if found else begin, end
+        found += calls
+    return tuple(found), start, stop
+
+
 def _expressions(statement: ast.stmt) -> Iterator[ast.expr | ast.stmt]:
     match statement:
         case ast.Expr(value=ast.List(elts=items) | ast.Tuple(elts=items)) if items:
             yield from items
-        case ast.Expr(value=value):
+        case ast.Expr(value=value) | ast.Assign(targets=[ast.Name()], value=value):
             yield value
         case _:
             yield statement
@@ -237,6 +278,10 @@ def _expressions(statement: ast.stmt) -> Iterator[ast.expr | ast.stmt]:
 
 def _python_call(node: ast.AST, known: Collection[str]) -> Written | None:
     match node:
+        case ast.Call(
+            func=ast.Attribute(value=ast.Name(id="default_api" | "tools" | "functions"), attr=name)
+        ):
+            return _python_call(ast.Call(ast.Name(name), node.args, node.keywords), known)
         case ast.Call(func=ast.Name(id="print"), args=[ast.Call() as inner], keywords=[]):
             return _python_call(inner, known)
         case ast.Call(func=ast.Name(id=name), args=args, keywords=keywords) if name in known:

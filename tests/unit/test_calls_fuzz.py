@@ -79,6 +79,6 @@ def test_any_reply_is_read(text: str, calls: list[dict[str, Any]], acting: Any) 
 
 @pytest.mark.parametrize("piece", PIECES)
 def test_long_texts_are_read_too(piece: str) -> None:
-    known = {"order_status", "rate"}
+    known: dict[str, dict[str, object]] = {"order_status": {}, "rate": {}}
     text = piece * (60_000 // len(piece))
     assert written.find(text, known).calls is not None  # it ends

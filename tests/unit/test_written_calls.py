@@ -26,6 +26,7 @@ def rate(currency: str) -> float:
 
 FUNCTIONS = style("functions", tools_from([order_status, rate]))
 ONE = [("order_status", {"order_id": "A-1"})]
+NUMBER = [("order_status", {"order_id": "17", "details": True})]
 TWO = [*ONE, ("rate", {"currency": "EUR"})]
 OPENED, CLOSED = "<tool_call>", "</tool_call>"
 JSON = '{"name": "order_status", "arguments": {"order_id": "A-1"}}'
@@ -79,6 +80,42 @@ FORMS = {
         '<|channel|>commentary to=functions.order_status <|constrain|>json<|message|>{"order_id": "A-1"}<|call|>', ONE),
     "firefunction": (f" functools[{JSON}]", ONE),
     "ReAct": ('Thought: I look.\nAction: order_status\nAction Input: {"order_id": "A-1"}\nObservation: sent', ONE),
+    "GLM 4.7": ("<tool_call>order_status<arg_key>order_id</arg_key><arg_value>A-1</arg_value></tool_call>", ONE),
+    "GLM, text that looks like a number": (
+        "<tool_call>order_status\n<arg_key>order_id</arg_key>\n<arg_value>17</arg_value>\n<arg_key>details</arg_key>\n<arg_value>true</arg_value>\n</tool_call>", NUMBER),
+    "GLM, without arguments": ("<tool_call>order_status\n</tool_call>", [("order_status", {})]),
+    "Qwen coder, text that looks like a number": (
+        "<tool_call>\n<function=order_status>\n<parameter=order_id>\n17\n</parameter>\n<parameter=details>\ntrue\n</parameter>\n</function>\n</tool_call>", NUMBER),
+    "DeepSeek 3.1": (
+        '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>order_status<｜tool▁sep｜>{"order_id": "A-1"}<｜tool▁call▁end｜><｜tool▁calls▁end｜>', ONE),
+    "DeepSeek 3.2": (
+        '<｜DSML｜function_calls>\n<｜DSML｜invoke name="order_status">\n<｜DSML｜parameter name="order_id" string="true">17</｜DSML｜parameter>\n'
+        '<｜DSML｜parameter name="details" string="false">true</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜function_calls>', NUMBER),
+    "MiniMax": (
+        '<minimax:tool_call>\n<invoke name="order_status">\n<parameter name="order_id">A-1</parameter>\n</invoke>\n</minimax:tool_call>', ONE),
+    "Seed": ("<seed:tool_call>\n<function=order_status>\n<parameter=order_id>A-1</parameter>\n</function>\n</seed:tool_call>", ONE),
+    "Step": (
+        '<｜tool_calls_begin｜>\n<｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name="order_status"><steptml:parameter name="order_id">A-1'
+        "</steptml:parameter></steptml:invoke><｜tool_call_end｜>\n<｜tool_calls_end｜>", ONE),
+    "Gemma 3": ('I look.\n```tool_code\nprint(default_api.order_status(order_id="A-1"))\n```', ONE),
+    "FunctionGemma": ("<start_function_call>call:order_status{order_id:<escape>A-1<escape>,details:true}<end_function_call>", [("order_status", {"order_id": "A-1", "details": True})]),
+    "Gemma 4": ('<|tool_call>call:order_status{order_id:<|"|>A-1<|"|>}<tool_call|><|tool_call>call:rate{currency:<|"|>EUR<|"|>}<tool_call|>', TWO),
+    "Gemma 4, marks in a text": ('<|tool_call>call:order_status{order_id:<|"|>a: "b", {c}<|"|>}<tool_call|>', [("order_status", {"order_id": 'a: "b", {c}'})]),
+    "Granite": (f"<|tool_call|>[{JSON}, {SECOND}]", TWO),
+    "Phi": (f"<|tool_call|>[{JSON}]<|/tool_call|>", ONE),
+    "OLMo": ('I look.\n<function_calls>\norder_status(order_id="A-1")\nrate(currency="EUR")\n</function_calls>', TWO),
+    "LFM": ('<|tool_call_start|>[order_status(order_id="A-1")]<|tool_call_end|>I look.', ONE),
+    "Llama 4": ("<|python_start|>[order_status(order_id='A-1'), rate(currency='EUR')]<|python_end|>", TWO),
+    "InternLM": ('I look.<|action_start|><|plugin|>\n{"name": "order_status", "parameters": {"order_id": "A-1"}}<|action_end|>', ONE),
+    "Nemotron": (f"<TOOLCALL>[{JSON}]</TOOLCALL>", ONE),
+    "Apertus": ('<|tools_prefix|>[{"order_status": {"order_id": "A-1"}}]<|tools_suffix|>', ONE),
+    "LongCat": (f"<longcat_tool_call>{JSON}</longcat_tool_call>", ONE),
+    "gpt-oss, to whom in its role": ('<|start|>assistant to=functions.order_status<|channel|>commentary <|constrain|>json<|message|>{"order_id": "A-1"}<|call|>', ONE),
+    "gpt-oss, without its start": (' to=functions.order_status<|channel|>commentary json<|message|>{"order_id": "A-1"}<|call|>', ONE),
+    "elements": ('<tool_use>\n<name>order_status</name>\n<arguments>{"order_id": "A-1"}</arguments>\n</tool_use>', ONE),
+    "a name in the tag": ('<tool_call name="order_status">{"order_id": "A-1"}</tool_call>', ONE),
+    "Python in a block, within prose": ('I look.\n```python\nstatus = order_status(order_id="A-1")\n```\nThen I answer.', ONE),
+    "the name as a key": ('{"order_status": {"order_id": "A-1"}}', ONE),
     "bare JSON": (JSON, ONE),
     "bare JSON, two": (f"{JSON}\n{SECOND}", TWO),
     "an array": (f"[{JSON}, {SECOND}]", TWO),
@@ -110,6 +147,9 @@ NO_CALLS = {
     "Python data with a name": "{'name': 'Ann', 'state': 'sent'}",
     "a definition": '{"name": "order_status", "description": "Where an order is.", "parameters": {"type": "object"}}',
     "another's Python": "print(1 + 1)",
+    "another's Python in a block": "So:\n```python\nx = 1\nprint(x)\n```",
+    "a call among other code": 'So:\n```python\nx = 1\norder_status(order_id="A-1")\n```',
+    "data under a key": '{"order": {"order_id": "A-1"}}',
     "a call in a sentence": "I would call order_status(order_id) for that.",
 }
 
@@ -126,6 +166,11 @@ def test_what_is_no_call_is_prose(text: str) -> None:
         f"{OPENED}\n{JSON[:40]}",
         f"{OPENED}\norder_status A-1\n{CLOSED}",
         "[TOOL_CALLS]",
+        '<|tool_call>call:order_status{order_id:<|"|>A-1',
+        "<start_function_call>call:order_status{order_id:<escape>A-1<escape>",
+        '<｜DSML｜function_calls>\n<｜DSML｜invoke name="order_status">\n<｜DSML｜parameter name="order_id" string="true">A-1',
+        '<|tool_call_start|>[order_status(order_id="A',
+        f"<TOOLCALL>[{JSON[:-1]}",
         "<think>\nhm\n<tool_call>",
         JSON[:-1],
         JSON[:30],
@@ -186,6 +231,14 @@ def test_reading_takes_time_by_the_length_of_the_text() -> None:
         '{"name": ',
         "<function=f>{",
         "Action: f\nAction Input: ",
+        "call:f{",
+        "call:f{}<tool_call|>",
+        "<|tool_call_start|>",
+        "<function_calls>order_status(",
+        "```python\n",
+        "<name>f</name><arguments>{",
+        "<tool_call> ",
+        '<｜DSML｜invoke name="f">',
         "[",
     ):
         assert read(piece * 20_000).calls is not None  # it ends
