@@ -12,7 +12,6 @@ from typing import Any
 
 from codeact import (
     artifacts,
-    context,
     events,
     given,
     journal,
@@ -38,7 +37,8 @@ from codeact.run.replay import Replay, compared
 from codeact.run.restore import Restored, not_as_it_was
 from codeact.run.resume import Standing
 from codeact.run.setup import Setup
-from codeact.tools import crossing, prompt
+from codeact.run.started import started
+from codeact.tools import crossing
 from codeact.tools.context import RunContext
 from codeact.tools.runner import ToolRunner
 from codeact.types import Artifact, Model, Reading, Result, Usage
@@ -181,7 +181,7 @@ class Run:
 
     def play(self, task: str, turns: Iterator[events.Event]) -> Iterator[events.Event]:
         """One task: goes through the turns, and ends with `RunEnded`, however they end."""
-        yield self.emit(self._started(task))
+        yield self.emit(started(task, self._setup, self._held, self._box, self._cells))
         yield from self._to_the_end(turns)
 
     def expect(self) -> None:
@@ -305,47 +305,6 @@ class Run:
             event, sync=isinstance(event, events.ToolCalled) and event.tool not in self._reads
         )
 
-    def _started(self, task: str) -> events.RunStarted:
-        setup = self._setup
-        text = manifest.render(self._cells.described) if self._held.files or self._held.values else ""
-        settings = {
-            "image": setup.image,
-            "limits": dataclasses.asdict(setup.limits),
-            "sandbox_limits": dataclasses.asdict(setup.sandbox_limits),
-            "cell_timeout": setup.cell_timeout,
-            "network": "none" if setup.network is None else str(setup.network),
-            "packages": list(setup.packages),
-            "actions": setup.style.name,
-            "parallel_calls": not setup.style.one_call,
-            "run_python": setup.style.code and not setup.style.imports,
-            "tools": [tool.path for tool in setup.tools.tools],
-            "sandbox": self._box.backend,
-            "unenforced": dict(self._box.unenforced),
-            **self._held.recorded(),
-            "loaded": list(self._cells.loaded),
-            "runtime": setup.runtime,
-            "output_schema": setup.check.schema,
-            "on_death": setup.on_death,
-            "started_with": setup.started_with,
-            "out": str(setup.out) if setup.out else None,
-        }
-        return events.RunStarted(
-            task=task,
-            model=setup.model.name,
-            settings=settings,
-            system=self._rules(),
-            first=context.first_text(task, text, context.asked(setup.check)),
-        )
-
-    def _rules(self) -> str:
-        setup = self._setup
-        where = ""
-        if setup.style.code:
-            installed = workspace.described(setup.image, setup.packages)
-            where = context.where_text(installed, workspace.network(setup.network))
-        tools = prompt.describe(setup.tools.tools) if setup.style.imports else ""
-        return context.system_text(setup.style.how, where, tools)
-
     def _to_the_end(self, turns: Iterator[events.Event]) -> Iterator[events.Event]:
         failure: Exception | None = None
         try:
@@ -384,7 +343,7 @@ class Run:
             raise failure
 
     def _collect(self) -> tuple[list[Artifact], list[str]]:
-        target = self._setup.out or self.folder / "artifacts"
+        target = self._setup.out or self.folder / artifacts.FOLDER
         try:
             kept, problems = artifacts.collect(self._box, target)
         except SandboxError:  # it is gone, and what it held with it
