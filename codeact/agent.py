@@ -336,10 +336,10 @@ def _check(output_type: Any, schema: dict[str, Any] | None) -> Check:
 
 
 def _tools(options: Options) -> runner.Setup:
-    permission, permit = _approval(options.get("approve", "writes")), options.get("permit")
+    asked, permit = _approval(options.get("approve", "writes")), options.get("permit")
     source = options.get("tools", ())
     if not source:
-        return runner.Setup((), permission, permit)
+        return runner.Setup((), asked, permit)
     from codeact.tools import names, stubs  # what reads sources is loaded where there are some
     from codeact.tools.load import tools_from
 
@@ -348,7 +348,7 @@ def _tools(options: Options) -> runner.Setup:
     for name in names.moved(tool.path for tool in tools):
         if say := options.get("on_progress"):
             say(f"{name[:-1]} is called tools.{name} in code: that name is one that `tools` has itself")
-    return runner.Setup(tools, permission, permit, policy.Guards(tools))
+    return runner.Setup(tools, asked, permit, policy.Guards(tools))
 
 
 def _approval(given: Approval | Mode | Ask) -> Approval:

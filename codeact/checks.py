@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -88,7 +89,9 @@ def _function(value: Any) -> str | None:
     return None if callable(value) else f"is of type {type(value).__name__}"
 
 
-def _function_or_none(value: Any) -> str | None:
+def _permit(value: Any) -> str | None:
+    if inspect.iscoroutinefunction(value):  # whose answer would be waited for by nobody
+        return "is a coroutine function"
     return None if value is None else _function(value)
 
 
@@ -140,7 +143,7 @@ OPTIONS: Mapping[str, tuple[Check, str]] = {
     "run_python": (a(bool, None), "True or False"),
     "tools_off": (_texts, 'paths of tools in a list, such as ["shop.refund"]'),
     "approve": (_approve, f"{', '.join(MODES)}, or a function that is asked"),
-    "permit": (_function_or_none, "a function that is asked before each call"),
+    "permit": (_permit, "a plain function that is asked before each call"),
     "context": (a(RunContext, None), 'who the runs are for, as in RunContext(user="ada")'),
     "on_death": _one_of(OnDeath),
     "started_with": (a(Mapping, None), "a mapping, whose keys are texts"),

@@ -120,6 +120,10 @@ def _check(kind: Any, name: str, depth: int = 0) -> None:
         if kind.extension_name not in EXTENSIONS:
             raise BadType(f"has the column {name!r:.60} of the extension type {kind.extension_name!r:.60}")
         _check(kind.storage_type, name, depth + 1)
+    elif types.is_dictionary(kind) and isinstance(kind.value_type, pa.BaseExtensionType):
+        raise BadType(
+            f"has the column {name!r:.60} of the type {kind}"
+        )  # which Arrow writes, and does not read
     elif (
         types.is_dictionary(kind)
         or types.is_list(kind)

@@ -20,7 +20,7 @@ from sandbox_guest import host
 from . import mapping, values
 from .large import LargeResult, opened
 from .records import Record, made
-from .toolerrors import ArgumentError, ToolError, error_class
+from .toolerrors import ArgumentError, TooLarge, ToolError, error_class
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -31,19 +31,25 @@ IN_FLIGHT = 32
 
 def call(path: str, /, **arguments: Any) -> Any:
     """Calls the tool `path` on the host; an argument that is its default is left out. Raises ToolError."""
+    request, sent = _request(path, arguments)
     try:
-        reply, buffers = host.call_with_buffers(FUNCTION, *_request(path, arguments))
+        reply, buffers = host.call_with_buffers(FUNCTION, request, sent)
         return _result(path, reply, buffers)
+    except host.CallTooLarge as error:
+        raise _too_large(request, sent, error) from None
     except host.HostCallError as error:
         raise _error(path, error) from None
 
 
 def stream(path: str, /, **arguments: Any) -> Iterator[Any]:
     """The items that the tool `path` yields, as they come. What is not read is not made, once this is closed."""
-    items = host.stream(FUNCTION, *_request(path, arguments))
+    request, sent = _request(path, arguments)
+    items = host.stream(FUNCTION, request, sent)
     try:
         for reply, buffers in items:
             yield _result(path, reply, buffers)
+    except host.CallTooLarge as error:
+        raise _too_large(request, sent, error) from None
     except host.HostCallError as error:
         raise _error(path, error) from None
     finally:
@@ -125,9 +131,16 @@ def _file(path: str) -> Any:
 def _error(path: str, error: host.HostCallError) -> ToolError:
     found = getattr(_module(path), error.kind, None)
     kind = found if isinstance(found, type) and issubclass(found, ToolError) else error_class(error.kind)
-    if error.kind == "TooLarge":
-        return kind(f"{path}(): {error}; write it to a file and pass its Path")
     return kind(str(error))
+
+
+def _too_large(request: dict[str, Any], sent: list[values.Buffer], error: host.CallTooLarge) -> TooLarge:
+    """Names the largest argument."""
+    sizes = {name: values.size(made, sent) for name, made in request["arguments"].items()}
+    name = max(sizes, key=lambda each: sizes[each])
+    return TooLarge(
+        f"{request['tool']}(): {name} is too large: {error.why}; write it to a file and pass its Path"
+    )
 
 
 # -- results by their types ----------------------------------------------------------------------------------------
@@ -192,7 +205,8 @@ def tool(function: F) -> F:
 
 
 def streaming_tool(function: F) -> F:
-    """Gives a function that returns an iterator its twin: `.aio(...)` for `async for`."""
+    """Gives a function that returns an iterator its twins: `.aio(...)` for `async for`, and `.map(items)` for many at once,
+    whose results are lists."""
     wrapper = _checked(function)
 
     @functools.wraps(function)
@@ -204,7 +218,12 @@ def streaming_tool(function: F) -> F:
         finally:
             handle.cancel()
 
+    @functools.wraps(function)
+    def every(*args: Any, **kwargs: Any) -> list[Any]:
+        return list(wrapper(*args, **kwargs))
+
     wrapper.aio = aio
+    wrapper.map = functools.update_wrapper(functools.partial(mapping.run, every), mapping.run)
     return wrapper  # type: ignore[no-any-return]
 
 

@@ -188,7 +188,9 @@ def _from_frame(
     try:
         apart = dataframes.apart(frame)
     except dataframes.Unfit as error:
-        raise CannotEncode(str(error)[:300], "one without it, as with df.rename(columns=str),") from error
+        raise CannotEncode(
+            str(error)[:300], "a table with it as text, as with df.astype(str) or df.rename(columns=str),"
+        ) from error
     except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
         said = " ".join(str(error).split())[:200]
         raise CannotEncode(

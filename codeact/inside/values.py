@@ -11,11 +11,12 @@ import dataclasses
 import enum
 import json
 import math
+import os
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
 from decimal import Decimal
-from pathlib import PurePath, PurePosixPath
+from pathlib import Path, PurePath, PurePosixPath
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -68,6 +69,21 @@ def encode_arguments(arguments: Mapping[str, Any]) -> tuple[dict[str, Any], list
     """Arguments by name, each as JSON that may refer to the buffers. Raises CannotCross, which names the argument."""
     encoder = _Encoder("", _in_workspace)
     return {name: encoder.value(value, (None, name), 1) for name, value in arguments.items()}, encoder.buffers
+
+
+def size(made: Any, buffers: Sequence[Buffer]) -> int:
+    """Bytes of what `encode` made, with the buffers that it refers to."""
+    count = len(json.dumps(made))
+    pending = [made]
+    while pending:
+        match pending.pop():
+            case list() as items:
+                pending += items
+            case dict() as fields:
+                pending += fields.values()
+                if TAG in fields and "buffer" in fields:
+                    count += memoryview(buffers[fields["buffer"]]).nbytes
+    return count
 
 
 def decode(
@@ -252,9 +268,11 @@ def _hint(value: Any) -> tuple[str, str]:
 
 
 def _in_workspace(path: PurePath) -> str:
-    """The path of a file in the workspace, relative to it; relative paths are taken to be so already."""
-    whole = WORKSPACE / path
-    if ".." in whole.parts or not whole.is_relative_to(WORKSPACE):
+    """The path of a file in the workspace, relative to it; a relative path is one from the current folder, where that is
+    in the workspace."""
+    here = PurePosixPath(Path.cwd())
+    whole = PurePosixPath(os.path.normpath((here if here.is_relative_to(WORKSPACE) else WORKSPACE) / path))
+    if not whole.is_relative_to(WORKSPACE):
         raise ValueError(f"is {str(path)[:100]!r}, which is not in the workspace")
     return str(whole.relative_to(WORKSPACE))
 

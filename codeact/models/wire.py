@@ -32,13 +32,26 @@ def body(model: str, request: Request, sees: bool) -> dict[str, Any]:
         "tools": list(request.tools) or None,
         "parallel_tool_calls": False if request.tools and request.one_call else None,
     }
-    return {
+    made = {
         "model": model,
         "messages": [_message(message, sees) for message in request.messages],
         "stream": True,
         "stream_options": {"include_usage": True},
         **{name: value for name, value in settings.items() if value is not None},
     }
+    return _sendable(made)  # type: ignore[no-any-return]
+
+
+def _sendable(value: Any) -> Any:
+    """Without lone surrogates, which UTF-8 has not: a model may write them in JSON, as `\\ud800`."""
+    match value:
+        case str():
+            return value if value.isascii() else value.encode("utf-8", "replace").decode("utf-8")
+        case Mapping():
+            return {_sendable(key): _sendable(item) for key, item in value.items()}
+        case list() | tuple():
+            return [_sendable(item) for item in value]
+    return value
 
 
 def estimate(request: Request, written: str) -> Usage:

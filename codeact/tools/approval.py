@@ -49,7 +49,7 @@ Answer = Decision | bool | str
 """A text refuses, and is the reason."""
 Ask = Callable[[CallRequest], Answer | Awaitable[Answer]]
 Permit = Callable[[CallRequest, RunContext], str | None]
-"""None, or why the call is not allowed."""
+"""None, or why the call is not allowed; anything else refuses as well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +62,15 @@ class Approval:
     one_at_a_time: bool = False
     """Whether a request waits until those before it are answered."""
 
+    def __post_init__(self) -> None:
+        """Raises ToolError: a word that is none would ask about nothing."""
+        if self.mode not in MODES:
+            raise ToolError(
+                f"approve={self.mode!r} is not known; write {', '.join(MODES)}, or give a function"
+            )
+        if self.ask is not None and not callable(self.ask):
+            raise ToolError(f"ask of an Approval is a {type(self.ask).__name__}; give a function, or None")
+
     def asks(self, tool: Tool) -> bool:
         return self.mode == "always" or (self.mode == "writes" and tool.policy.effects != "read")
 
@@ -71,8 +80,6 @@ def approval(given: Approval | Mode | Ask) -> Approval:
     if isinstance(given, Approval):
         return given
     if isinstance(given, str):
-        if given not in MODES:
-            raise ToolError(f"approve={given!r} is not known; write {', '.join(MODES)}, or give a function")
         return Approval(given)
     if not callable(given):
         raise ToolError(f"approve is a {type(given).__name__}; give {', '.join(MODES)}, or a function")
@@ -82,8 +89,14 @@ def approval(given: Approval | Mode | Ask) -> Approval:
 def decision(answer: object) -> Decision:
     """An answer as a Decision. What is none refuses: a function that forgot to return must not allow."""
     match answer:
-        case Decision():
+        case Decision(allowed=bool(), always=bool(), reason=str(), arguments=Mapping()):
             return answer
+        case Decision():  # such as "no", which is true
+            fields = ("allowed", "always", "reason", "arguments")
+            kinds = ", ".join(f"{name} of type {type(getattr(answer, name)).__name__}" for name in fields)
+            return Decision(
+                False, f"the approval function returned a Decision with {kinds}, which allows nothing"
+            )
         case bool():
             return Decision(answer)
         case str():

@@ -52,7 +52,7 @@ class Asking:
                 f"{call.tool.path} is not permitted: the permission check failed ({type(error).__name__})"
             ) from error
         if reason is not None:
-            raise CallRefused(f"{call.tool.path} is not permitted: {reason}")
+            raise CallRefused(f"{call.tool.path} is not permitted: {_reason(reason)}")
 
     def _request(self, call: Call, problem: str = "") -> CallRequest:
         return CallRequest(
@@ -175,3 +175,10 @@ class Asking:
             if not self._waiting:
                 self._waited += now - self._since
         return now - began
+
+
+def _reason(said: object) -> str:
+    """Why a call is not permitted. A check that means yes by True is as wrong as one that means no by False."""
+    if not isinstance(said, str):
+        return f"the permission check returned {type(said).__name__}; it allows with None, and refuses with a text"
+    return said.strip() or "no reason was given"

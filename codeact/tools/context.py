@@ -6,12 +6,12 @@ import inspect
 import threading
 import types
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
-from codeact.errors import ToolError
+from codeact.errors import ToolError, UsageError
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +23,14 @@ class RunContext:
     roles: frozenset[str] = frozenset()
     trace_id: str = ""
     extra: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Raises UsageError."""
+        roles: object = self.roles
+        if isinstance(roles, str) or not isinstance(roles, Collection):  # "min" is in "admin"
+            raise UsageError(
+                f"roles: is of type {type(roles).__name__}; give a set, as in frozenset({{'clerk'}})"
+            )
 
 
 @dataclass(frozen=True, slots=True)

@@ -132,12 +132,14 @@ class _Files:
 def _read(asked: HostCall, file: _Files) -> tuple[str, dict[str, Any]]:
     match asked.value:
         case {"tool": str(path), "arguments": dict(arguments)}:
-            try:
-                return path, {
-                    name: values.decode(made, asked.buffers, path=file) for name, made in arguments.items()
-                }
-            except values.BadValue as error:
-                raise HostCallRefused(f"{path[:200]}(): {error}", name="ArgumentError") from None
+            given = {}
+            for name, made in arguments.items():
+                try:
+                    given[name] = values.decode(made, asked.buffers, path=file)
+                except values.BadValue as error:
+                    said = f"{path[:200]}(): {name[:200]} cannot be taken: {error}"
+                    raise HostCallRefused(said, name="ArgumentError") from None
+            return path, given
     raise HostCallRefused("a call is {'tool': ..., 'arguments': {...}}", name="ArgumentError")
 
 

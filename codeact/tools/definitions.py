@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from codeact.errors import ToolSourceError
@@ -13,6 +13,7 @@ from codeact.tools import context, signatures
 from codeact.tools.arguments import Check
 from codeact.tools.functions import crossing
 from codeact.tools.functions import namespace as as_namespace
+from codeact.tools.given import check
 from codeact.tools.names import identifier, in_tools
 from codeact.tools.plain import converter, validation
 from codeact.tools.schemas import Schema, Schemas, needed, python_names
@@ -39,13 +40,13 @@ def from_definition(
     *,
     namespace: str = "",
     policy: Policy | None = None,
-    secret: frozenset[str] = frozenset(),
+    secret: Collection[str] = frozenset(),
 ) -> Tool:
     """A tool from a function definition, with or without its `{"type": "function", "function": ...}`, or from one with
     `input_schema`. `call` gets JSON values by the names in the definition, and the ToolContext where it has a parameter
     annotated as that. Raises ToolSourceError where it has no name.
     """
-    inner = definition.get("function", definition)
+    inner = definition.get("function", definition) if isinstance(definition, Mapping) else None
     if not isinstance(inner, Mapping) or not isinstance(inner.get("name"), str) or not inner["name"]:
         raise ToolSourceError(
             "a function definition needs a name, as in {'name': 'add', 'parameters': {...}}"
@@ -84,10 +85,11 @@ def from_schema(
     namespace: str = "",
     description: str = "",
     policy: Policy | None = None,
-    secret: frozenset[str] = frozenset(),
+    secret: Collection[str] = frozenset(),
     errors: tuple[str, ...] = (),
 ) -> Tool:
     """A tool from the JSON Schema of its arguments. References are looked up in `document`, else in the schema."""
+    check(f"the tool {name:.60}", namespace=namespace, secret=secret)
     schemas = Schemas(parameters if document is None else document)
     root = schemas.read(parameters, inline=True)
     properties, required, more = _members(root, schemas, 0)
@@ -102,13 +104,16 @@ def from_schema(
         options = identifier("more", convert)
         made.append(Parameter(options, "options", schemas.text(more), False, None, _own(more, schemas)))
         convert[options] = converter(more, schemas.types)
+    if missing := set(secret) - {each.sent or each.name for each in made}:
+        raise ToolSourceError(f"the tool {name:.60} has no parameter {min(missing)!r}, which secret names")
     tool_name = in_tools(name, namespace)
     returned = Schemas(result, schemas.types) if document is None else schemas
+    hidden = frozenset(each.name for each in made if (each.sent or each.name) in secret)
     outcome = returned.read(result, f"{tool_name} result") if result is not None else {}
     return Tool(
         name=tool_name,
         call=call,
-        check=Check(tool_name, tuple(made), convert, secret, _whole(root, schemas)),
+        check=Check(tool_name, tuple(made), convert, hidden, _whole(root, schemas)),
         namespace=as_namespace(namespace),
         description=description,
         parameters=tuple(made),
@@ -117,7 +122,7 @@ def from_schema(
         types=needed(schemas.types, outcome, *(dict(each.schema) for each in made)),
         errors=errors,
         policy=policy or Policy(),
-        secret=frozenset(each.name for each in made if (each.sent or each.name) in secret),
+        secret=hidden,
     )
 
 

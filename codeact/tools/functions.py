@@ -20,6 +20,7 @@ from pydantic.fields import FieldInfo
 from codeact.errors import ToolSourceError
 from codeact.tools import context, docstrings, signatures
 from codeact.tools.arguments import Check
+from codeact.tools.given import check
 from codeact.tools.hints import STREAMS, Hints, validator
 from codeact.tools.names import identifier, in_tools, snake
 from codeact.tools.sources import own_source
@@ -56,7 +57,7 @@ class Options:
     calls: int | None = None
     secret: Sequence[str] = ()
     raises: Sequence[str | type[BaseException]] = ()
-    where: Where = "host"
+    where: Where | None = None
 
     def policy(self) -> Policy:
         said: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(Policy)}
@@ -82,7 +83,7 @@ def tool(
     calls: int | None = ...,
     secret: Sequence[str] = ...,
     raises: Sequence[str | type[BaseException]] = ...,
-    where: Where = ...,
+    where: Where | None = ...,
 ) -> Callable[[F], F]: ...
 def tool(function: Any = None, /, **options: Any) -> Any:
     """Marks a function or method as a tool; it stays what it is and can be called as before.
@@ -108,6 +109,10 @@ def toolset(cls: Any = None, /, *, namespace: str = "", **options: Any) -> Any:
         cls, namespace = None, cls
 
     def mark(decorated: C) -> C:
+        if not isinstance(decorated, type):
+            raise ToolSourceError(
+                f"@toolset marks classes, not a {type(decorated).__name__}; @tool marks functions"
+            )
         name = namespace or identifier(snake(decorated.__name__))
         setattr(decorated, SET_MARK, _options(namespace=name, **options))
         return decorated
@@ -119,19 +124,8 @@ def _options(**given: Any) -> Options:
     names = [each.name for each in fields(Options)]
     if unknown := set(given) - set(names):
         raise ToolSourceError(f"tool has no option {min(unknown)!r}; it has {', '.join(names)}")
-    options = Options(**given)
-    for name, allowed in (("effects", ("read", "write", "dangerous", None)), ("where", ("host", "sandbox"))):
-        if getattr(options, name) not in allowed:
-            raise ToolSourceError(
-                f"{name} of a tool is {getattr(options, name)!r}; it must be one of {', '.join(filter(None, allowed))}"
-            )
-    for name in ("timeout", "per_minute"):
-        value = getattr(options, name)
-        if value is not None and not value > 0:
-            raise ToolSourceError(f"{name} of a tool is {value!r}; it must be a number above 0")
-    if isinstance(options.secret, str) or isinstance(options.raises, str):
-        raise ToolSourceError("secret and raises of a tool are lists, as in secret=['password']")
-    return options
+    check("a tool", **given)
+    return Options(**{name: value for name, value in given.items() if value is not None})
 
 
 def _mark(function: F, options: Options) -> F:
@@ -188,7 +182,11 @@ def _instance(cls: type) -> Any:
 def _over(defaults: Options, own: Options | None) -> Options:
     if own is None:
         return defaults
-    said = {each.name: getattr(own, each.name) for each in fields(Options) if getattr(own, each.name)}
+    said = {
+        each.name: getattr(own, each.name)
+        for each in fields(Options)
+        if getattr(own, each.name) not in (None, ())
+    }
     base = {each.name: getattr(defaults, each.name) for each in fields(Options)}
     return Options(**{**base, **said})
 
@@ -218,11 +216,12 @@ def from_function(function: Callable[..., Any], options: Options | None = None) 
     for each in signature.parameters.values():
         taken = [known.name for known in parameters]
         parameters.append(_parameter(each, asked[each.name], hints, docs, taken, hidden=each.name in secret))
+    concealed = frozenset(each.name for each in parameters if (each.sent or each.name) in secret)
     returned = f"Iterator[{hints.text(item) or 'Any'}]" if streams else hints.text(result)
     return Tool(
         name=name,
         call=_call(function, whole, hidden),
-        check=Check(name, tuple(parameters), _converters(parameters, asked), secret),
+        check=Check(name, tuple(parameters), _converters(parameters, asked), concealed),
         namespace=namespace(options.namespace),
         description=docs.text,
         parameters=tuple(parameters),
@@ -232,8 +231,8 @@ def from_function(function: Callable[..., Any], options: Options | None = None) 
         types=hints.types,
         errors=_errors(docs, options),
         policy=options.policy(),
-        secret=frozenset(each.name for each in parameters if (each.sent or each.name) in secret),
-        where=options.where,
+        secret=concealed,
+        where=options.where or "host",
         source=_shipped(function, name, hidden) if options.where == "sandbox" else "",
     )
 

@@ -14,7 +14,7 @@ from sandbox.errors import SandboxError
 from sandbox.held import scratch_folder
 
 MAX_CROSSING = 32 * 1024 * 1024
-"""Characters of a text, and bytes of a `bytes`, that cross as what they are."""
+"""Bytes of a text, in UTF-8, and of a `bytes`, that cross as what they are."""
 PREVIEW_LINES, PREVIEW_WIDTH = 3, 200
 _PIECE = 1024 * 1024
 
@@ -26,7 +26,12 @@ InWorkspace = Callable[[PurePath], str]
 
 def is_long(value: Any) -> bool:
     """Whether it is a text, or bytes, too long to cross."""
-    return isinstance(value, (str, bytes, bytearray)) and len(value) > MAX_CROSSING
+    match value:
+        case str() if 4 * len(value) > MAX_CROSSING and not value.isascii():
+            return sum(len(_encoded(piece)) for piece in _pieces(value)) > MAX_CROSSING
+        case str() | bytes() | bytearray():
+            return len(value) > MAX_CROSSING
+    return False
 
 
 def stored(value: Any, name: str, store: Store, path: InWorkspace) -> dict[str, Any]:
@@ -56,7 +61,7 @@ def _write(value: Any, file: BinaryIO, path: InWorkspace) -> dict[str, Any]:
     match value:
         case str():
             for piece in _pieces(value):
-                file.write(piece.encode("utf-8", "surrogatepass"))
+                file.write(_encoded(piece))
             preview = value[: PREVIEW_LINES * PREVIEW_WIDTH]
             return {"kind": "text", "count": len(value), "preview": preview}
         case bytes() | bytearray():
@@ -84,6 +89,10 @@ def _write(value: Any, file: BinaryIO, path: InWorkspace) -> dict[str, Any]:
 
 def _pieces(text: str) -> Iterator[str]:
     return (text[start : start + _PIECE] for start in range(0, len(text), _PIECE))
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
 
 
 def _json_lines(items: Sequence[Any], path: InWorkspace) -> Iterator[bytes]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from codeact.errors import ToolSourceError
+from codeact.tools.given import check
 
 Transport = Literal["stdio", "http", "sse"]
 _VARIABLE = re.compile(r"\$\{(?:env:)?(\w+)(?::-([^}]*))?\}")
@@ -81,14 +82,15 @@ def _server(name: str, entry: Any, place: str, folder: Path | None) -> Server:
     transport = _TRANSPORTS.get(str(kind))
     if transport is None:
         raise ToolSourceError(f"{place}: type is {kind!r:.40}; it must be stdio, http or sse")
+    if not {"command", "url", "type", "transport"} & set(said):
+        raise ToolSourceError(f"{place} needs a command, of a program to start, or a url")
     asked = "command" if transport == "stdio" else "url"
     if not isinstance(said.get(asked), str) or not said[asked]:
         raise ToolSourceError(f"{place} needs a {asked}, as a text")
     if transport != "stdio" and not re.match(r"https?://", said["url"]):
         raise ToolSourceError(f"{place}: its url must start with http:// or https://")
     timeout = said.get("timeout", 60.0)
-    if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or timeout <= 0:
-        raise ToolSourceError(f"{place}: timeout must be a number of seconds above 0")
+    check(place, timeout=timeout)
     return Server(
         name=name,
         transport=transport,

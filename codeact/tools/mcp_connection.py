@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import threading
 from collections.abc import AsyncIterator, Callable
@@ -14,13 +15,17 @@ from mcp import Client, MCPError, StdioServerParameters, stdio_client
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CONNECTION_CLOSED, CallToolResult
+from pydantic import ValidationError
 
 from codeact.tools.mcp_config import Server
 from codeact.tools.mcp_values import McpError
 
+for _name in ("mcp", "client"):  # the loggers of the package: else its tracebacks would be the user's to read
+    logging.getLogger(_name).addHandler(logging.NullHandler())
 CONNECT_SECONDS = 10.0
 START_SECONDS = 30.0
 MAX_WORDS = 4000
+MAX_STRAY = 200
 
 
 class Connection:
@@ -29,6 +34,7 @@ class Connection:
     def __init__(self, server: Server) -> None:
         self.server = server
         self._words = _Words()
+        self._stray = ""
         self._lock = asyncio.Lock()
         self._client: Client | None = None
         self._holder: asyncio.Task[None] | None = None
@@ -41,7 +47,7 @@ class Connection:
             if self._client is not None:
                 return self._client
             await self._end()
-            self._stop = asyncio.Event()
+            self._stop, self._stray = asyncio.Event(), ""
             ready: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
             self._ready = ready
             self._holder = asyncio.create_task(self._hold(ready))
@@ -51,7 +57,8 @@ class Connection:
             except TimeoutError:
                 await self._end()
                 raise McpError(
-                    f"the MCP server {self.server.name} did not answer within {START_SECONDS:g} s{self.last_words()}"
+                    f"the MCP server {self.server.name} did not answer within {START_SECONDS:g} s{self.last_words()}",
+                    transient=True,
                 ) from None
             return self._client
 
@@ -85,7 +92,8 @@ class Connection:
                     self._client = None
                 if attempt == 2 or not (unsent or again):
                     raise McpError(
-                        self.told("broke off; whether the call took effect is not known", cause)
+                        self.told("broke off; whether the call took effect is not known", cause),
+                        transient=True,
                     ) from None
         raise AssertionError("unreachable")
 
@@ -95,9 +103,11 @@ class Connection:
         return f"the MCP server {self.server.name} {what}: {text}{self.last_words()}"
 
     def last_words(self) -> str:
-        """The end of what it wrote to its standard error."""
+        """The end of what it wrote to its standard error, and what it wrote where its messages belong."""
         last = self.server.without_secrets(self._words.last())
-        return f"; it said: {last}" if last else ""
+        stray = self.server.without_secrets(self._stray)
+        said = f"; it said: {last}" if last else ""
+        return said + (f"; on its standard output came what is no message of MCP: {stray}" if stray else "")
 
     def _said(self, error: BaseException) -> str:
         text = error.message if isinstance(error, MCPError) else str(error)
@@ -123,7 +133,8 @@ class Connection:
             if not ready.done():
                 ready.set_exception(
                     McpError(
-                        self.told("does not start" if self.server.command else "cannot be reached", error)
+                        self.told("does not start" if self.server.command else "cannot be reached", error),
+                        transient=True,
                     )
                 )
         finally:
@@ -133,10 +144,15 @@ class Connection:
     async def _transport(self) -> AsyncIterator[Any]:
         """The two streams to the server; where the server closes its one, the next call starts it again."""
         async with self._streams() as (read, write):
-            yield _Watched(read, self._ended), write
+            yield _Watched(read, self._ended, self._heard), write
 
     def _ended(self) -> None:
         self._client = None
+
+    def _heard(self, error: Exception) -> None:
+        if isinstance(error, ValidationError) and self.server.transport == "stdio":
+            first = error.errors(include_url=False)[0]
+            self._stray = str(first["input"])[:MAX_STRAY]
 
     @asynccontextmanager
     async def _streams(self) -> AsyncIterator[Any]:
@@ -162,10 +178,10 @@ class Connection:
 
 
 class _Watched:
-    """A stream that tells when it ends."""
+    """A stream that tells when it ends, and of what came that is no message."""
 
-    def __init__(self, stream: Any, ended: Any) -> None:
-        self._stream, self._ended = stream, ended
+    def __init__(self, stream: Any, ended: Callable[[], None], heard: Callable[[Exception], None]) -> None:
+        self._stream, self._ended, self._heard = stream, ended, heard
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
@@ -175,10 +191,13 @@ class _Watched:
 
     async def __anext__(self) -> Any:
         try:
-            return await self._stream.__anext__()
+            item = await self._stream.__anext__()
         except StopAsyncIteration:
             self._ended()
             raise
+        if isinstance(item, Exception):
+            self._heard(item)
+        return item
 
     async def __aenter__(self) -> _Watched:
         await self._stream.__aenter__()

@@ -14,7 +14,11 @@ if TYPE_CHECKING:
 
 
 class McpError(ToolError):
-    """A tool of an MCP server failed, or the server did."""
+    """A tool of an MCP server failed, or, where it is `transient`, the server itself did."""
+
+    def __init__(self, message: str, *, transient: bool = False) -> None:
+        super().__init__(message)
+        self.transient = transient
 
 
 def unwrapped(schema: Mapping[str, Any] | None) -> Any:

@@ -6,17 +6,19 @@ import atexit
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urljoin
+from urllib.parse import urljoin
 
 import httpx2
 
-from codeact.errors import ToolError, ToolSourceError
+from codeact.errors import ToolSourceError
+from codeact.tools import references
 from codeact.tools.definitions import from_schema
+from codeact.tools.given import check
 from codeact.tools.mcp_config import expanded
 from codeact.tools.names import identifier, snake
+from codeact.tools.openapi_calls import JSON, Field, HttpError, Operation, Style, secrets
 from codeact.tools.tool import Policy, Tool
 
 METHODS = {
@@ -30,67 +32,20 @@ METHODS = {
 }
 """Whether it only reads."""
 IDEMPOTENT = {"get", "head", "options", "put", "delete"}
-MAX_BODY = 256 << 20
-MAX_MESSAGE = 500
-_JSON = re.compile(r"application/(?:[\w.+-]+\+)?json\b", re.IGNORECASE)
-_NOT_GIVEN = {"accept", "content-type", "authorization"}
-
-
-class HttpError(ToolError):
-    """The server answered with a status of 400 or above, or did not answer; the message is the server's."""
-
-
-@dataclass(frozen=True, slots=True)
-class Field:
-    """Where an argument goes: `path`, `query`, `header`, or `body` with a content type."""
-
-    place: str
-    name: str
-
-
-@dataclass(frozen=True)
-class Operation:
-    """What a call sends. `headers` and `query` are the host's own and stay out of any `repr`."""
-
-    method: str
-    url: str
-    fields: Mapping[str, Field]
-    content: str
-    client: httpx2.Client = field(repr=False)
-    headers: Mapping[str, str] = field(repr=False)
-    query: Mapping[str, str] = field(repr=False)
-
-    def __call__(self, **values: Any) -> Any:
-        url, headers = self.url, dict(self.headers)
-        query: list[tuple[str, str | int | float | bool | None]] = list(self.query.items())
-        body: dict[str, Any] = {}
-        for key, value in values.items():
-            at = self.fields[key]
-            match at.place:
-                case "path":
-                    url = url.replace(f"{{{at.name}}}", _segment(at.name, value))
-                case "query":
-                    query += [
-                        (at.name, _flat(each))
-                        for each in (value if isinstance(value, list) else [value])
-                        if each is not None
-                    ]
-                case "header":
-                    headers[at.name] = _flat(value)
-                case _:
-                    body = self._body(value)
-        try:
-            with self.client.stream(self.method, url, headers=headers, params=query, **body) as response:
-                return _result(response)
-        except httpx2.HTTPError as error:
-            raise HttpError(f"the server could not be asked: {type(error).__name__}") from None
-
-    def _body(self, value: Any) -> dict[str, Any]:
-        if self.content == "application/x-www-form-urlencoded" and isinstance(value, dict):
-            return {"data": value}
-        if _JSON.match(self.content):
-            return {"json": value}
-        return {"content": value if isinstance(value, (str, bytes)) else json.dumps(value)}
+_IN_PATH = re.compile(r"{([^{}]+)}")
+_NOT_GIVEN = {
+    "accept",
+    "authorization",
+    "connection",
+    "content-length",
+    "content-type",
+    "cookie",
+    "host",
+    "transfer-encoding",
+}
+"""Headers that are not for code to say."""
+_ANY = "*/*"
+_NOT_JSON = ("tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:bool")
 
 
 def from_openapi(
@@ -106,28 +61,38 @@ def from_openapi(
     """The operations of a document: its path, its URL, or itself. `headers` and `query` go with each call; `${NAME}` in
     them stands for a variable of the host's environment. Raises ToolSourceError where there is nothing to call."""
     place = "the OpenAPI document" if isinstance(source, Mapping) else str(source)
+    check(place, base_url=base_url, headers=headers, query=query, namespace=namespace, timeout=timeout)
     document = source if isinstance(source, Mapping) else _read(str(source))
     version = document.get("openapi") if isinstance(document, Mapping) else None
-    if not isinstance(version, str) or not version.startswith("3."):
+    if not isinstance(version, (str, float)) or not str(version).startswith("3."):
         raise ToolSourceError(
             f"{place} is no OpenAPI 3 document: it has no openapi: 3.x (Swagger 2 must be converted)"
         )
     base = _base(document, base_url, place)
-    own = expanded({"headers": dict(headers or {}), "query": dict(query or {})}, place)
+    said = {"headers": dict(headers or {}), "query": dict(query or {})}
+    own = expanded(said, place)
+    hidden = secrets(said["headers"], own["headers"]) + secrets(said["query"], own["query"])
+    ours = {("header", each.lower()) for each in own["headers"]} | {("query", each) for each in own["query"]}
     if client is None:
         client = httpx2.Client(timeout=timeout)
         atexit.register(client.close)
     taken: list[str] = []
     made: list[Tool] = []
     for path, method, item in _operations(document):
+        references.check(_used(item), document, f"{place}: {method.upper()} {path:.80}")
         name = identifier(snake(str(item.get("operationId") or f"{method} {path}")), taken, "operation")
         taken.append(name)
-        properties, required, fields, content = _arguments(item, document)
+        found = _arguments(path, item, document, ours)
+        if found is None:
+            continue
+        properties, required, fields = found
         made.append(
             from_schema(
                 name,
                 {"type": "object", "properties": properties, "required": required},
-                Operation(method.upper(), base + path, fields, content, client, own["headers"], own["query"]),
+                Operation(
+                    method.upper(), base + path, fields, client, own["headers"], own["query"], timeout, hidden
+                ),
                 result=_answer(item, document),
                 document=document,
                 namespace=namespace,
@@ -148,7 +113,8 @@ def _read(place: str) -> Any:
         else:
             text = Path(place).read_text(encoding="utf-8")
     except (OSError, httpx2.HTTPError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or type(error).__name__
+        status = f"status {error.response.status_code}" if isinstance(error, httpx2.HTTPStatusError) else ""
+        reason = getattr(error, "strerror", None) or status or type(error).__name__
         raise ToolSourceError(
             f"{place} cannot be read: {reason}; give the path or URL of an OpenAPI document"
         ) from error
@@ -163,9 +129,21 @@ def _yaml(text: str, place: str) -> Any:
         import yaml
     except ModuleNotFoundError as error:
         raise ToolSourceError(f"{place} is not JSON; for YAML, pip install pyyaml") from error
+
+    class Loader(yaml.SafeLoader):
+        """Dates are texts, and so are `no` and `on`, as JSON has them."""
+
+        yaml_implicit_resolvers = {  # noqa: RUF012 - as the class that it is from has it
+            first: [pair for pair in pairs if pair[0] not in _NOT_JSON]
+            for first, pairs in yaml.SafeLoader.yaml_implicit_resolvers.items()
+        }
+
+    Loader.add_implicit_resolver(
+        "tag:yaml.org,2002:bool", re.compile("true|True|TRUE|false|False|FALSE"), list("tTfF")
+    )
     try:
-        return yaml.safe_load(text)
-    except (yaml.YAMLError, RecursionError) as error:
+        return yaml.load(text, Loader)  # noqa: S506 - it is a safe one
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise ToolSourceError(f"{place} is neither JSON nor YAML") from error
 
 
@@ -197,9 +175,24 @@ def _operations(document: Mapping[str, Any]) -> Iterator[tuple[str, str, dict[st
                 yield path, method, {**operation, "parameters": shared}
 
 
+def _used(item: Mapping[str, Any]) -> list[Any]:
+    return [item["parameters"], item.get("requestBody"), *_good_responses(item)]
+
+
+def _good_responses(item: Mapping[str, Any]) -> list[Any]:
+    """Those of calls that went well."""
+    responses = item.get("responses")
+    found = responses.items() if isinstance(responses, Mapping) else ()
+    return [
+        each for status, each in sorted(found, key=lambda pair: str(pair[0])) if str(status).startswith("2")
+    ]
+
+
 def _arguments(
-    item: Mapping[str, Any], document: Mapping[str, Any]
-) -> tuple[dict[str, Any], list[str], dict[str, Field], str]:
+    path: str, item: Mapping[str, Any], document: Mapping[str, Any], ours: set[tuple[str, str]]
+) -> tuple[dict[str, Any], list[str], dict[str, Field]] | None:
+    """Schemas of arguments, those that are required, and where they go; None where it takes what cannot be sent. What is in
+    `ours`, the host gives."""
     properties: dict[str, Any] = {}
     required: list[str] = []
     fields: dict[str, Field] = {}
@@ -207,23 +200,42 @@ def _arguments(
     for each in item["parameters"]:
         found = _resolved(each, document)
         place, name = _text(found.get("in")), _text(found.get("name"))
-        if place in ("path", "query", "header") and name and name.lower() not in _NOT_GIVEN:
+        if place == "header" and (name.lower() in _NOT_GIVEN or (place, name.lower()) in ours):
+            continue
+        if place in ("path", "query", "header") and name and (place, name) not in ours:
             known[place, name] = found  # an operation's own comes after the path's
+    for name in _IN_PATH.findall(path):
+        known.setdefault(("path", name), {"schema": {"type": "string"}})
     for (place, name), found in known.items():
         key = name if name not in properties else f"{place}_{name}"
         schema: Any = found.get("schema") or next(iter(_content(found).values()), {})
         said = {"description": _text(found.get("description"))} if found.get("description") else {}
         properties[key] = {**schema, **said} if isinstance(schema, Mapping) else {}
-        fields[key] = Field(place, name)
+        fields[key] = Field(place, name, _style(found))
         required += [key] if place == "path" or found.get("required") is True else []
     body = _resolved(item.get("requestBody"), document)
     bodies = _content(body)
-    content = next((each for each in bodies if _JSON.match(each)), next(iter(bodies), ""))
+    content = next((each for each in bodies if JSON.match(each)), next(filter(_can_be_sent, bodies), ""))
+    if bodies and not content and body.get("required") is True:
+        return None
     if content:
         key = "body" if "body" not in properties else "request_body"
-        properties[key], fields[key] = bodies[content], Field("body", content)
+        properties[key] = bodies[content]
+        fields[key] = Field("body", "application/json" if content == _ANY else content)
         required += [key] if body.get("required") is True else []
-    return properties, required, fields, content
+    return properties, required, fields
+
+
+def _can_be_sent(content: str) -> bool:
+    return content == _ANY or not (content.startswith("multipart/") or "*" in content)
+
+
+def _style(parameter: Mapping[str, Any]) -> Style:
+    if "content" in parameter:
+        return "json"
+    if parameter.get("style") == "deepObject":
+        return "deep"
+    return "comma" if parameter.get("explode") is False else "each"
 
 
 def _content(holder: Mapping[str, Any]) -> dict[str, Any]:
@@ -237,14 +249,10 @@ def _content(holder: Mapping[str, Any]) -> dict[str, Any]:
 
 def _answer(item: Mapping[str, Any], document: Mapping[str, Any]) -> Any:
     """The schema of what a call that went well returns as JSON."""
-    responses = item.get("responses")
-    for status, response in (
-        sorted(responses.items(), key=lambda pair: str(pair[0])) if isinstance(responses, Mapping) else ()
-    ):
-        if str(status).startswith("2"):
-            for kind, schema in _content(_resolved(response, document)).items():
-                if _JSON.match(kind):
-                    return schema
+    for response in _good_responses(item):
+        for kind, schema in _content(_resolved(response, document)).items():
+            if JSON.match(kind):
+                return schema
     return None
 
 
@@ -256,11 +264,7 @@ def _resolved(value: Any, document: Mapping[str, Any]) -> dict[str, Any]:
         pointer = value.get("$ref")
         if not isinstance(pointer, str):
             return dict(value)
-        value = document
-        for part in pointer.removeprefix("#/").split("/"):
-            value = (
-                value.get(part.replace("~1", "/").replace("~0", "~")) if isinstance(value, Mapping) else None
-            )
+        value = references.target(pointer, document)
     return {}
 
 
@@ -270,51 +274,3 @@ def _list(value: Any) -> list[Any]:
 
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
-
-
-def _flat(value: Any) -> str:
-    if isinstance(value, (bool, dict, list)):
-        return json.dumps(value)
-    return str(value)
-
-
-def _segment(name: str, value: Any) -> str:
-    text = _flat(value)
-    if text in ("", ".", ".."):
-        raise HttpError(f"{name} is {text!r}, which names another address; give what the path asks for")
-    return quote(text, safe="")
-
-
-def _result(response: httpx2.Response) -> Any:
-    read = bytearray()
-    for chunk in response.iter_bytes():
-        read += chunk
-        if len(read) > MAX_BODY:
-            raise HttpError(f"the answer is larger than {MAX_BODY >> 20} MB")
-    body = bytes(read)
-    kind = response.headers.get("content-type", "")
-    if response.status_code >= 300:
-        raise HttpError(f"{response.status_code} {response.reason_phrase}: {_message(body)}".rstrip(": "))
-    if not body:
-        return None
-    if _JSON.match(kind):
-        try:
-            return json.loads(body)
-        except (ValueError, RecursionError):
-            raise HttpError("the server sent what is not JSON as JSON") from None
-    return body.decode(response.encoding or "utf-8", "replace") if kind.startswith("text/") else body
-
-
-def _message(body: bytes) -> str:
-    """What the server says is wrong."""
-    try:
-        found = json.loads(body)
-    except (ValueError, RecursionError):
-        found = body.decode(errors="replace")
-    while isinstance(found, dict):
-        inner = next((found[key] for key in ("message", "detail", "error", "title") if found.get(key)), None)
-        if inner is None:
-            break
-        found = inner
-    text = found if isinstance(found, str) else json.dumps(found)
-    return " ".join(text.split())[:MAX_MESSAGE]

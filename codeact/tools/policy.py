@@ -5,8 +5,10 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
 
-from codeact.errors import CallRefused, ToolTimeout
+from codeact.errors import CallRefused, ToolSourceError, ToolTimeout
+from codeact.tools.shown import short
 from codeact.tools.tool import Policy, Tool
 
 BREAK_AFTER = 5
@@ -16,6 +18,7 @@ RATE_PATIENCE = 30.0
 """Seconds that a call waits for its turn at most, where a tool has a rate; beyond, it is refused."""
 RETRY_SECONDS = 0.5
 """Before the second attempt; twice as long before each further one."""
+MAX_NAMES = 10
 _OF_THE_ARGUMENTS = (LookupError, ValueError, TypeError, NotImplementedError)
 
 Clock = Callable[[], float]
@@ -23,14 +26,31 @@ Clock = Callable[[], float]
 
 def counts_as_failure(tool: Tool, error: BaseException) -> bool:
     """Whether an exception says that the tool is out of order, and not something of this call. What it declares to raise
-    is no failure, nor what is said of a value: with another value it may go well."""
+    is no failure, nor what is said of a value: with another value it may go well. Where an error says so itself, in
+    `transient`, that counts."""
+    said: object = getattr(error, "transient", None)
+    if isinstance(said, bool):
+        return said
     names = {kind.__name__ for kind in type(error).__mro__}
     return not names & set(tool.errors) and not isinstance(error, _OF_THE_ARGUMENTS)
 
 
 def may_retry(tool: Tool, error: BaseException) -> bool:
-    """Only what failed by itself: a call that ran out of its time may still run, and takes as long the next time."""
+    """Only what failed by itself, and soon enough: a call that ran out of its time may still run, and takes as long the next
+    time."""
+    if _asked_to_wait(error) > RATE_PATIENCE:
+        return False
     return tool.policy.idempotent and counts_as_failure(tool, error) and not isinstance(error, ToolTimeout)
+
+
+def before_retry(error: BaseException, attempts: int) -> float:
+    """Seconds until a call is tried again: those that the error names, where they are more than ours."""
+    return max(RETRY_SECONDS * 2.0 ** (attempts - 1), _asked_to_wait(error))
+
+
+def _asked_to_wait(error: BaseException) -> float:
+    said = getattr(error, "retry_after", None)
+    return float(said) if isinstance(said, (int, float)) else 0.0
 
 
 class Rate:
@@ -138,5 +158,23 @@ class Budget:
 
 
 def without(tools: Sequence[Tool], off: Sequence[str]) -> tuple[Tool, ...]:
-    """The tools whose path, and whose namespace and those above it, are not turned off."""
+    """The tools whose path, and whose namespace and those above it, are not turned off. Raises ToolSourceError for names of which
+    there is none: what was to be turned off would be on."""
+    if isinstance(off, str) or not all(isinstance(name, str) for name in off):
+        raise ToolSourceError(
+            f"tools_off is {short(off)}; it takes a list of tools and namespaces, as in ['shop.refund']"
+        )
+    for name in off:
+        if tools and not any(f"{tool.path}.".startswith(f"{name}.") for tool in tools):
+            near = get_close_matches(
+                name, {part for tool in tools for part in (tool.path, tool.namespace)}, 1
+            )
+            meant = f"did you mean {near[0]}?" if near else f"there are {', '.join(_named(tools))}"
+            raise ToolSourceError(f"tools_off has {name!r:.80}, which is no tool and no namespace; {meant}")
     return tuple(tool for tool in tools if not any(f"{tool.path}.".startswith(f"{name}.") for name in off))
+
+
+def _named(tools: Sequence[Tool]) -> list[str]:
+    """The namespaces, and the tools that have none; the first of many."""
+    names = dict.fromkeys(tool.namespace or tool.path for tool in tools)
+    return list(names)[:MAX_NAMES] + ["others"] * (len(names) > MAX_NAMES)

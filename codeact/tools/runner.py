@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from codeact import events
 from codeact.errors import CallCancelled, CallRefused, ToolError, ToolTimeout, UnknownTool
-from codeact.tools import crossing, execution, policy, record
+from codeact.tools import crossing, execution, given, policy, record
 from codeact.tools.approval import Approval, Permit
 from codeact.tools.asking import Asking
 from codeact.tools.call import Call, words
@@ -269,6 +269,7 @@ class ToolRunner:
                     breaker.tell(type(error).__name__ if failed else None)
                 if call.attempts > retries or not policy.may_retry(tool, error):
                     raise
+                wait = policy.before_retry(error, call.attempts)
             except BaseException:
                 if breaker is not None:
                     breaker.forget()
@@ -279,12 +280,12 @@ class ToolRunner:
                 return value
             finally:
                 call.seconds += time.monotonic() - began
-            pause(call, policy.RETRY_SECONDS * 2 ** (call.attempts - 1))
+            pause(call, wait)
 
     def _timeout(self, call: Call) -> float | None:
         """Never longer than the run has."""
         known = [seconds for seconds in (call.tool.policy.timeout, self._left()) if seconds is not None]
-        return min(known) if known else None
+        return given.seconds(min(known)) if known else None
 
     def _perform(self, call: Call, function: Callable[[], Any], timeout: float | None) -> Any:
         token = CURRENT.set(

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal
+
+from codeact.errors import ToolSourceError
+from codeact.tools.given import check
+from codeact.tools.shown import short
 
 Effects = Literal["read", "write", "dangerous"]
 Where = Literal["host", "sandbox"]
@@ -44,6 +48,10 @@ class Policy:
     calls: int | None = None
     """Calls in one run."""
 
+    def __post_init__(self) -> None:
+        """Raises ToolSourceError."""
+        check("a tool", **{each.name: getattr(self, each.name) for each in fields(self)})
+
 
 @dataclass(frozen=True, slots=True)
 class Tool:
@@ -78,6 +86,15 @@ class Tool:
     where: Where = "host"
     source: str = ""
     """Its own Python source, where it runs in the sandbox."""
+
+    def __post_init__(self) -> None:
+        """Raises ToolSourceError."""
+        check("a tool", name=self.name)
+        check(f"the tool {self.name:.60}", namespace=self.namespace, secret=self.secret, where=self.where)
+        if not isinstance(self.policy, Policy):
+            raise ToolSourceError(
+                f"policy of the tool {self.name:.60} is {short(self.policy)}; it takes a Policy"
+            )
 
     @property
     def path(self) -> str:

@@ -39,6 +39,14 @@ class HostCallFailed(HostCallError):
     """A failure that was told as such: nothing more of the call is to come on its connection."""
 
 
+class CallTooLarge(HostCallFailed):
+    """A call is larger than one may be, and was not made; `why` says by what."""
+
+    def __init__(self, name: str, why: str) -> None:
+        super().__init__(f"the value for {name} is too large: {why}", "TooLarge")
+        self.why = why
+
+
 class Handle:
     """Ends the call that runs under it, from any thread."""
 
@@ -128,7 +136,7 @@ class _Connection:
         try:
             outgoing = Outgoing(json.dumps(payload).encode(), buffers)
         except TooLarge as error:
-            raise HostCallFailed(f"the value for {name} is too large: {error}", "TooLarge") from None
+            raise CallTooLarge(name, str(error)) from None
         header: dict[str, Any] = {"op": "call", "name": name, **outgoing.header}
         for piece in outgoing.pieces():
             self.send(header, piece)

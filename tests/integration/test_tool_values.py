@@ -172,6 +172,8 @@ def test_a_frame_from_inside_is_one_on_the_host(box: Sandbox) -> None:
         ("size('/etc/passwd', 1)", "ArgumentError", "size() takes 1 positional argument but 2 were given; write size(file: Path) -> str"),
         ("reserve('none')", "OutOfStock", "none is left"),
         ("total({'id': '1'})", "ArgumentError", "total(): order.items: is missing; order.at: is missing."),
+        ("take(pd.DataFrame({'a': pd.cut([1, 2], 2)}))", "ArgumentError", "take(): value has a column or a label of a type that cannot be read back"),
+        ("take(['x' * 1000] * 20_000)", "TooLarge", "take(): value is too large: 20,0"),
     ],
 )  # fmt: skip
 def test_errors_are_of_their_own_classes(box: Sandbox, code: str, error: str, message: str) -> None:
@@ -188,8 +190,13 @@ def test_a_path_is_that_of_a_file_of_the_workspace(box: Sandbox) -> None:
         "Path('out/x.csv').write_text('a,b')\nprint(size(Path('/workspace/out/x.csv')), size(Path('out/x.csv')))"
     )
     assert fine(box.run(code)) == "x.csv: a,b x.csv: a,b\n"
-    assert [file.exists() for file in FILES] == [False, False]
-    for path in ("'nothing.csv'", "'/etc/passwd'", "'out'"):
+    other = (
+        "import os\nos.chdir('out')\nprint(size(Path('x.csv')), size(Path('../out/x.csv')), size(Path('/workspace/../workspace/out/x.csv')))\n"
+        "os.chdir('/')\nprint(size(Path('out/x.csv')))\nos.chdir('/workspace')"
+    )
+    assert fine(box.run(other)) == "x.csv: a,b x.csv: a,b x.csv: a,b\nx.csv: a,b\n"
+    assert [file.exists() for file in FILES] == [False] * 6
+    for path in ("'nothing.csv'", "'/etc/passwd'", "'../etc/passwd'", "'out'"):
         error = box.run(f"size(Path({path}))").error
         assert error is not None
         assert error.name.endswith("ArgumentError"), error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import re
 import socket
 import subprocess
@@ -18,6 +19,7 @@ import pytest
 
 from codeact import events
 from codeact.errors import ArgumentError, ToolSourceError
+from codeact.tools import policy
 from codeact.tools.load import tools_from
 from codeact.tools.mcp_config import read_config
 from codeact.tools.mcp_servers import McpServers
@@ -91,9 +93,9 @@ def works(tools: dict[str, Tool]) -> None:
     assert call(tools, "find", name="Ulm") == {"name": "city Ulm", "lat": 48.4}
     assert call(tools, "add", a=1, b=2) == 3
     assert call(tools, "words") == '{"text": "stays text"}'
-    assert call(tools, "picture") == ["a dot", b"\x89PNG"]
-    with pytest.raises(McpError, match="no such thing: hm"):
+    with pytest.raises(McpError, match="no such thing: hm") as caught:
         call(tools, "fail", secret="hm")
+    assert not policy.counts_as_failure(tools["fail"], caught.value)
     with pytest.raises(
         ArgumentError, match=r"add\(\): a: Input should be a valid integer, got 'x' \(str\); b is missing"
     ):
@@ -140,8 +142,9 @@ def test_an_http_server_that_was_started_again() -> None:
         assert call(tools, "add", a=1, b=2) == 3
         process.kill()
         process.wait()
-        with pytest.raises(McpError, match="the MCP server t "):
+        with pytest.raises(McpError, match="the MCP server t ") as caught:
             call(tools, "add", a=1, b=2)
+        assert policy.counts_as_failure(tools["add"], caught.value)
         process, port = start("streamable-http", port)
         assert call(tools, "add", a=1, b=2) == 3
     process.kill()
@@ -253,7 +256,10 @@ def test_a_server_from_the_registry(tmp_path: Path) -> None:
 ABSENT = {"command": "/no/such/program", "args": ["--token", "t0psecret"]}
 BROKEN: list[tuple[Any, str]] = [
     ({}, "the configuration has no mcpServers: write"),
-    ({"mcpServers": {"a": {}}}, "the configuration: server a needs a url, as a text"),
+    ({"mcpServers": {"a": {}}}, "the configuration: server a needs a command, of a program to start, or a url"),
+    ({"mcpServers": {"a": {"type": "http"}}}, "server a needs a url, as a text"),
+    ({"mcpServers": {"a": {"command": 5}}}, "server a needs a command, as a text"),
+    ({"mcpServers": {"a": {"command": "x", "timeout": math.nan}}}, "timeout of .* server a is nan; it takes seconds"),
     ({"mcpServers": {"a": {"url": "ftp://x"}}}, "server a: its url must start with http:// or https://"),
     ({"mcpServers": {"a": {"type": "pigeon", "url": "http://x"}}}, "server a: type is 'pigeon'; it must be stdio, http or sse"),
     ({"mcpServers": {"a": {"command": "x", "env": {"K": "${NOT_SET_ANYWHERE}"}}}}, "the environment has no NOT_SET_ANYWHERE"),
@@ -261,6 +267,8 @@ BROKEN: list[tuple[Any, str]] = [
     ({"mcpServers": {"a": ABSENT}}, "the MCP server a does not start: FileNotFoundError"),
     ({"mcpServers": {"a": {"command": sys.executable, "args": ["-c", "raise SystemExit('no key t0psecret')"], "env": {"K": "t0psecret"}}}},
      r"the MCP server a does not start: .*; it said: no key \*\*\*"),
+    ({"mcpServers": {"a": {"command": sys.executable, "args": ["-c", "print('Welcome t0psecret')", "t0psecret"]}}},
+     r"does not start: .*; on its standard output came what is no message of MCP: Welcome \*\*\*"),
     ({"mcpServers": {"a": {"url": "http://t0psecret@127.0.0.1:9/mcp"}}}, "the MCP server a cannot be reached"),
 ]  # fmt: skip
 
@@ -311,3 +319,30 @@ def test_a_program_that_forgets_to_close_ends() -> None:
         [sys.executable, "-c", program], capture_output=True, timeout=60, check=True, text=True
     )
     assert (done.stdout, done.stderr) == ("12\n", "")
+
+
+CHATTY = """
+print("Welcome!", flush=True)
+from mcp.server.mcpserver import MCPServer
+server = MCPServer("chatty")
+@server.tool()
+def add(a: int, b: int) -> int:
+    print("adding", flush=True)
+    return a + b
+server.run()
+"""
+ASK = """
+import asyncio, sys
+from codeact.tools.mcp_servers import McpServers
+with McpServers({"mcpServers": {"a": {"command": sys.executable, "args": ["-c", sys.argv[1]]}}}) as servers:
+    for tool in servers:
+        print(asyncio.run(tool.call(**tool.check({"a": 1, "b": 2}))))
+"""
+
+
+def test_a_server_that_also_prints_is_served_and_heard_by_nobody() -> None:
+    """In a process of its own, where nobody set up logging."""
+    done = subprocess.run(
+        [sys.executable, "-c", ASK, CHATTY], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "3\n", "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 from codeact import Agent, RunLimits, ScriptedModel, UsageError, checks
 from codeact.options import Options
+from codeact.tools.context import RunContext
 from codeact.types import Usage
 
 agent: Callable[..., Agent[Any]] = Agent  # whatever a caller without a type checker gives
@@ -42,6 +44,24 @@ def test_what_is_no_data(tmp_path: Path, data: Any) -> None:
     for use in (lambda: made.run("Count.", data), lambda: made.session(data)):
         with pytest.raises(UsageError, match=rf"^data: is of type {type(data).__name__}; give .* by name"):
             use()
+
+
+def refund(number: str) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("refnd", "did you mean refund?"), ("crm", "there are refund"), ("refund.x", "did you mean refund?")],
+)
+def test_what_is_turned_off_and_is_not_there(name: str, meant: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        agent(ScriptedModel([]), tools=[refund], tools_off=["refund", name])
+    assert str(raised.value) == f"tools_off has {name!r}, which is no tool and no namespace; {meant}"
+
+
+def test_roles_as_one_text() -> None:
+    with pytest.raises(UsageError, match=r"^roles: is of type str; give a set"):
+        RunContext(roles="admin")  # type: ignore[arg-type]
 
 
 def test_a_session_that_was_not_used_has_used_nothing(tmp_path: Path) -> None:
@@ -77,7 +97,7 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
         (5, "is of type int"),
         (None, "is of type NoneType"),
     ],
-    "permit": [("yes", "is of type str")],
+    "permit": [("yes", "is of type str"), (asyncio.sleep, "is a coroutine function")],
     "context": [("ada", "is of type str")],
     "on_death": [("again", "'again' is not known")],
     "started_with": [([], "is of type list")],

@@ -187,6 +187,29 @@ def test_a_stream_that_breaks_off_within_a_call_is_asked_for_again(gateway: Gate
     assert result.usage.estimated
 
 
+def test_a_lone_surrogate_ends_no_run(gateway: Gateway, tmp_path: Path) -> None:
+    """It can be written in JSON, and not be sent."""
+    done: list[str] = []
+
+    @tool(effects="write")
+    def note(text: str) -> None:
+        done.append(text)
+
+    gateway.add(
+        says(
+            None, finish="tool_calls", tool_calls=[asked("note", r'{"text": "a\ud800b\ud83d\ude00"}', id="a")]
+        ),
+        says(None, finish="stop", tool_calls=[asked("final_answer", '{"value": "noted"}', id="b")]),
+    )
+    model = OpenAIModel("m", base_url=gateway.url)
+    result = Agent(model, actions="functions", tools=[note], runs=tmp_path, approve="never").run(
+        "Note \udfff."
+    )
+    assert (result.status, result.answer, done) == ("answered", "noted", ["a?b😀"])
+    sent = gateway.requests[-1].body["messages"]
+    assert json.loads(sent[-2]["tool_calls"][0]["function"]["arguments"]) == {"text": "a?b😀"}
+
+
 @pytest.mark.parametrize("actions", ["fenced", "functions"])
 def test_usage_counts_the_functions_that_are_sent_where_nobody_counts(gateway: Gateway, actions: str) -> None:
     gateway.add(says("1234", usage=None))

@@ -130,6 +130,11 @@ def _host_of(asked: list[tuple[str, Any]]) -> Mapping[str, Any]:
     class HostCallError(Exception):
         kind = "OutOfStock"
 
+    class CallTooLarge(HostCallError):
+        def __init__(self, name: str, why: str) -> None:
+            super().__init__(why)
+            self.why = why
+
     class Handle:
         def cancel(self) -> None: ...
 
@@ -142,6 +147,7 @@ def _host_of(asked: list[tuple[str, Any]]) -> Mapping[str, Any]:
     handle: Any = contextvars.ContextVar("handle", default=None)
     return {
         "HostCallError": HostCallError,
+        "CallTooLarge": CallTooLarge,
         "Handle": Handle,
         "HANDLE": handle,
         "call_with_buffers": call_with_buffers,
@@ -190,6 +196,36 @@ def test_map_keeps_the_order_and_collects_errors(inside: Any) -> None:
     returned = status.map(["none", "b"], errors="return", concurrency=100)
     assert [type(each).__name__ for each in returned] == ["OutOfStock", "Order"]
     assert status.map([]) == []
+
+
+def test_each_result_of_a_map_over_streams_is_a_list(inside: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def pages(name: str, payload: Any, buffers: Any) -> Iterator[Any]:
+        return (({"id": str(n)}, []) for n in range(int(payload["arguments"]["since"])))
+
+    inside(tools_from([changes]))
+    monkeypatch.setattr(sys.modules["sandbox_guest.host"], "stream", pages, raising=False)
+    found = importlib.import_module("tools.shop").changes.map(["2", "0", "1"])
+    assert [[order.id for order in each] for each in found] == [["0", "1"], [], ["0"]]
+
+
+def test_a_call_that_is_too_large_names_its_largest_argument(
+    inside: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = sys.modules["sandbox_guest.host"]
+
+    def refuse(name: str, payload: Any, buffers: Any) -> Any:
+        raise host.CallTooLarge("tool", "300 bytes, at most 200")
+
+    tools, _ = inside(tools_from([changes, order_status]))
+    monkeypatch.setattr(host, "call_with_buffers", refuse)
+    monkeypatch.setattr(host, "stream", lambda *asked: (refuse(*each) for each in [asked]), raising=False)
+    shop = importlib.import_module("tools.shop")
+    said = "(): since is too large: 300 bytes, at most 200; write it to a file and pass its Path"
+    with pytest.raises(tools.TooLarge) as caught:
+        list(shop.changes("x" * 300_000, *("y" * 5000 for _ in range(9))))
+    assert str(caught.value) == f"shop.changes{said}"
+    with pytest.raises(tools.TooLarge, match=r"shop.order_status\(\): order_id is too large"):
+        shop.order_status(b"x" * 5000, details=False)
 
 
 def named(name: str, namespace: str = "", description: str = "", **schema: Any) -> Tool:

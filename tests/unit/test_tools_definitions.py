@@ -175,10 +175,37 @@ def test_a_value_that_is_no_json() -> None:
         from_schema("f", {"properties": {"x": {}}}, sent).check({"x": [1, object()]})
 
 
-@pytest.mark.parametrize("definition", [{}, {"function": {"name": ""}}, {"function": "f"}, {"name": 5}])
-def test_a_definition_without_a_name(definition: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "definition", [{}, {"function": {"name": ""}}, {"function": "f"}, {"name": 5}, None, [], "f"]
+)
+def test_a_definition_without_a_name(definition: Any) -> None:
     with pytest.raises(ToolSourceError, match="a function definition needs a name"):
         from_definition(definition, sent)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"namespace": 5}, "namespace of the tool f is 5; it takes a text"),
+        ({"secret": "pin"}, "secret of the tool f is 'pin'; it takes a list of parameters"),
+        ({"secret": ["pni"]}, "the tool f has no parameter 'pni', which secret names"),
+        ({"policy": "read"}, "policy of the tool f is 'read'; it takes a Policy"),
+    ],
+)
+def test_what_a_definition_comes_with_is_checked(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(ToolSourceError, match=said):
+        from_definition(
+            {"name": "f", "parameters": {"properties": {"pin": {"type": "string"}}}}, sent, **given
+        )
+
+
+def test_a_secret_is_hidden_also_where_its_name_is_mapped() -> None:
+    parameters = {"properties": {"class": {"type": "integer"}}}
+    made = from_definition({"name": "f", "parameters": parameters}, sent, secret=["class"])
+    assert made.secret == {"class_"}
+    with pytest.raises(ArgumentError) as caught:
+        made.check({"class_": "s3cret"})
+    assert "s3cret" not in str(caught.value)
 
 
 def test_a_function_as_a_definition() -> None:

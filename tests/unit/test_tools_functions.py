@@ -6,6 +6,7 @@ import asyncio
 import functools
 import inspect
 import json
+import math
 import os
 import re
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
@@ -23,7 +24,7 @@ from pydantic import BaseModel, Field, FilePath
 from codeact import tool, toolset
 from codeact.errors import ArgumentError, ToolSourceError
 from codeact.tools.functions import from_function, from_toolset
-from codeact.tools.tool import Tool
+from codeact.tools.tool import Policy, Tool
 
 
 class Colour(Enum):
@@ -362,6 +363,16 @@ def test_toolsets() -> None:
     assert made["order_desk.status"].call(order_id="ab") == 7
 
 
+def test_what_a_method_says_holds_over_its_class_also_where_it_says_no() -> None:
+    @toolset(idempotent=True, retries=5, calls=9, effects="read")
+    class Desk:
+        @tool(idempotent=False, retries=0, calls=0)
+        def pay(self) -> None: ...
+
+    [made] = from_toolset(Desk())
+    assert made.policy == Policy("read", idempotent=False, retries=0, calls=0)
+
+
 def test_a_class_that_needs_arguments_is_asked_for_an_instance() -> None:
     with pytest.raises(ToolSourceError, match=r"the toolset OrderDesk takes arguments: give an instance"):
         list(from_toolset(OrderDesk))
@@ -426,18 +437,57 @@ def test_a_function_for_the_sandbox_must_stand_alone() -> None:
         from_function(tool(where="sandbox")(impure))
 
 
-OPTIONS = [
-    ({"effects": "reads"}, "effects of a tool is 'reads'; it must be one of read, write, dangerous"),
-    ({"timeout": 0}, "timeout of a tool is 0; it must be a number above 0"),
-    ({"efects": "read"}, "tool has no option 'efects'"),
-    ({"secret": "password"}, "secret and raises of a tool are lists"),
+WRONG_OPTIONS: list[tuple[str, str, list[Any]]] = [
+    ("name", "a text", [5, b"f"]),
+    ("namespace", "a text", [5]),
+    ("description", "a text", [{"en": "x"}]),
+    ("effects", "'read', 'write' or 'dangerous'", ["reads", True, ["read"]]),
+    ("where", "'host' or 'sandbox'", ["guest"]),
+    ("timeout", "seconds, a number above 0", [0, -1, math.nan, "5", True, 1j]),
+    ("per_minute", "a number above 0", [0, math.inf, "60"]),
+    ("idempotent", "True or False", ["no", 1, 0]),
+    ("retries", "a whole number from 0", [-1, 1.5, "2", True]),
+    ("calls", "a whole number from 0", ["x", -2, True, 1.0]),
+    ("secret", "a list of parameters, as in ['password']", ["key", {"key": True}, [5]]),
+    ("raises", "a list of exceptions or their names", ["KeyError", KeyError("x"), [KeyError("x")], [int]]),
 ]
 
 
-@pytest.mark.parametrize(("options", "message"), OPTIONS)
-def test_wrong_options(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(ToolSourceError, match=message):
+@pytest.mark.parametrize(
+    ("name", "takes", "value"),
+    [(name, takes, value) for name, takes, values in WRONG_OPTIONS for value in values],
+)
+def test_options_of_a_wrong_type_or_out_of_range(name: str, takes: str, value: Any) -> None:
+    with pytest.raises(ToolSourceError, match=re.escape(f"{name} of a tool is {value!r}; it takes {takes}")):
+        tool(**{name: value})(order_status)
+
+
+def test_an_option_that_there_is_not() -> None:
+    options: dict[str, Any] = {"efects": "read"}
+    with pytest.raises(ToolSourceError, match="tool has no option 'efects'"):
         tool(**options)(order_status)
+
+
+@pytest.mark.parametrize("mark", [toolset(namespace="shop"), toolset])
+def test_a_toolset_is_a_class(mark: Any) -> None:
+    with pytest.raises(
+        ToolSourceError, match="@toolset marks classes, not a function; @tool marks functions"
+    ):
+        mark(order_status)
+
+
+@pytest.mark.parametrize(
+    "options", [{"timeout": 1e12}, {"timeout": math.inf}, {"calls": 0}, {"secret": {"order_id"}}]
+)
+def test_options_at_their_bounds(options: dict[str, Any]) -> None:
+    assert from_function(tool(**options)(order_status)).policy.effects == "write"
+
+
+def test_a_tool_made_by_hand_is_checked() -> None:
+    with pytest.raises(ToolSourceError, match="idempotent of a tool is 'no'"):
+        Policy(idempotent="no")  # type: ignore[arg-type]
+    with pytest.raises(ToolSourceError, match="policy of the tool f is 'read'; it takes a Policy"):
+        Tool("f", call=print, check=dict, policy="read")  # type: ignore[arg-type]
 
 
 def test_a_secret_that_is_no_parameter() -> None:

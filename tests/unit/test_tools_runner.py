@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from codeact import events
-from codeact.errors import ArgumentError, CallRefused
+from codeact.errors import ArgumentError, CallRefused, ToolError
 from codeact.tools import execution, policy, runner
 from codeact.tools.approval import Approval, CallRequest, Decision
 from codeact.tools.context import RunContext, ToolContext, current_call
@@ -434,6 +434,39 @@ def test_a_rate_lets_calls_through_evenly() -> None:
     assert rate.turn("t") == 30
 
 
+class Busy(Exception):
+    def __init__(self, transient: object, retry_after: object) -> None:
+        super().__init__("busy")
+        self.transient, self.retry_after = transient, retry_after
+
+
+@pytest.mark.parametrize(
+    ("error", "declared", "tries", "wait"),
+    [
+        (Busy(True, 0), True, 3, 0.5),  # what it says itself counts, also where it is declared
+        (Busy(False, 0), False, 1, None),
+        (Busy(None, "soon"), False, 3, 0.5),
+        (Busy("yes", 0), True, 1, None),
+        (Busy(True, 7), False, 3, 7.0),
+        (Busy(True, policy.RATE_PATIENCE + 1), False, 1, None),
+    ],
+)
+def test_an_error_says_itself_whether_and_when_it_may_go_well(
+    monkeypatch: pytest.MonkeyPatch, error: Busy, declared: bool, tries: int, wait: float | None
+) -> None:
+    waits: list[float] = []
+    monkeypatch.setattr(runner, "pause", lambda call, seconds: waits.append(seconds))
+    made: list[int] = []
+
+    @tool(idempotent=True, retries=2, raises=[Busy] if declared else [])
+    def ask() -> None:
+        made.append(1)
+        raise error
+
+    assert Bench(ask).fails("ask") == ("Busy", "busy")
+    assert (len(made), waits[:1]) == (tries, [] if wait is None else [wait])
+
+
 def test_permission_sees_the_call_and_who_it_is_for() -> None:
     seen: list[tuple[str, Mapping[str, Any], str]] = []
 
@@ -446,6 +479,22 @@ def test_permission_sees_the_call_and_who_it_is_for() -> None:
     assert seen == [("double(n=1)", {"n": 1}, "t1")]
     allowed = Bench(double, permit=permit, context=RunContext(roles=frozenset({"clerk"})))
     assert allowed.call("double", n=1) == 2
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ("", "no reason was given"),
+        ("  ", "no reason was given"),
+        (False, "the permission check returned bool; it allows with None, and refuses with a text"),
+        (True, "the permission check returned bool"),
+        (0, "the permission check returned int"),
+        (b"no", "the permission check returned bytes"),
+    ],
+)
+def test_only_none_permits(answer: Any, said: str) -> None:
+    kind, message = Bench(double, permit=lambda request, context: answer).fails("double", n=1)
+    assert (kind, message.startswith(f"double is not permitted: {said}")) == ("CallRefused", True)
 
 
 def test_what_is_turned_off_is_no_tool() -> None:
@@ -490,6 +539,22 @@ def test_what_is_asked_about(mode: Any, asked: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"mode": "alway"}, "approve='alway' is not known; write never, writes, always, or give a function"),
+        ({"mode": True}, "approve=True is not known"),
+        ({"ask": "me"}, "ask of an Approval is a str; give a function, or None"),
+    ],
+)
+def test_an_approval_of_no_known_kind(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(ToolError, match=said):
+        Approval(**given)
+
+
+untyped: Callable[..., Decision] = Decision  # what a caller without a type checker makes
+
+
+@pytest.mark.parametrize(
     ("answer", "expected"),
     [
         (True, "A:1"),
@@ -499,6 +564,26 @@ def test_what_is_asked_about(mode: Any, asked: list[str]) -> None:
         (Decision(False, "not today"), "refund was refused: not today"),
         (None, "refund was refused: the approval function returned NoneType, which allows nothing"),
         (1, "refund was refused: the approval function returned int, which allows nothing"),
+        *(
+            (
+                made,
+                f"refund was refused: the approval function returned a Decision with {kinds}, which allows nothing",
+            )
+            for made, kinds in [
+                (
+                    untyped("no"),
+                    "allowed of type str, always of type bool, reason of type str, arguments of type dict",
+                ),
+                (
+                    untyped(True, always="no"),
+                    "allowed of type bool, always of type str, reason of type str, arguments of type dict",
+                ),
+                (
+                    untyped(True, arguments=[]),
+                    "allowed of type bool, always of type bool, reason of type str, arguments of type list",
+                ),
+            ]
+        ),
     ],
 )
 @pytest.mark.parametrize("coroutine", [False, True])

@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 
 from codeact.inside import large, tables, values
 from codeact.inside.records import Record, made
+from codeact.tools import large as tools_large
 from codeact.tools import returned
 from sandbox.hostcalls import Answer
 
@@ -262,6 +263,26 @@ def test_objects_are_records_where_they_are_asked_for() -> None:
         order.sum  # noqa: B018
     assert same(there_and_back(order), dict(order) | {"items": [dict(order.items[0])]})
     assert isinstance(order, Record)
+
+
+@pytest.mark.parametrize(
+    ("value", "long"),
+    [
+        ("x" * 100, False),
+        ("x" * 101, True),
+        ("é" * 50, False),
+        ("é" * 51, True),
+        ("€" * 34, True),
+        ("\ud800" * 34, True),
+        ("😀" * 25, False),
+        (b"x" * 101, True),
+        (bytearray(100), False),
+        (["x" * 101], False),
+    ],
+)
+def test_texts_are_long_by_their_bytes(monkeypatch: pytest.MonkeyPatch, value: Any, long: bool) -> None:
+    monkeypatch.setattr(tools_large, "MAX_CROSSING", 100)
+    assert tools_large.is_long(value) is long
 
 
 def test_a_large_result_without_its_file_says_why() -> None:
