@@ -144,6 +144,10 @@ def _calls(text: str, known: Definitions) -> tuple[tuple[Written, ...], int, int
         match value:
             case {"name": str(name)} if name in known and set(value) <= {"name", "type", "id"}:
                 return name, {}
+            case {"name": str(name), **beside} if name in known and set(beside) <= set(
+                _properties(known, name)
+            ):
+                return name, beside
             case dict() if len(value) == 1 and isinstance(given := next(iter(value.values())), dict):
                 name = next(iter(value))
                 return (name, given) if name in known else None
@@ -151,8 +155,7 @@ def _calls(text: str, known: Definitions) -> tuple[tuple[Written, ...], int, int
 
     def texts(name: str) -> Collection[str]:
         """The parameters that are texts, whatever they look like."""
-        properties = known.get(name, {}).get("parameters", {}).get("properties", {})
-        return [each for each, about in properties.items() if _is_text(about)]
+        return [each for each, about in _properties(known, name).items() if _is_text(about)]
 
     for found in (_named(text), _pairs(text, texts), gemma(text), bare(text, known)):
         if found[0]:
@@ -188,6 +191,11 @@ def _named(text: str) -> tuple[tuple[Written, ...], int, int]:
         first, last = first if found else mark.start(), stop
         found.append((re.sub(r":\d+\Z", "", name), given))
     return tuple(found), first, last
+
+
+def _properties(known: Definitions, name: str) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = known.get(name, {}).get("parameters", {}).get("properties", {})
+    return found
 
 
 def _is_text(about: Any) -> bool:

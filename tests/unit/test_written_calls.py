@@ -115,6 +115,8 @@ FORMS = {
     "elements": ('<tool_use>\n<name>order_status</name>\n<arguments>{"order_id": "A-1"}</arguments>\n</tool_use>', ONE),
     "a name in the tag": ('<tool_call name="order_status">{"order_id": "A-1"}</tool_call>', ONE),
     "Python in a block, within prose": ('I look.\n```python\nstatus = order_status(order_id="A-1")\n```\nThen I answer.', ONE),
+    "arguments beside the name": (f'```json\n{{"name": "order_status", "order_id": "A-1"}}\n```\n{SECOND}', TWO),
+    "the answer beside the name": ('```json\n{\n  "name": "final_answer",\n  "value": "Ada"\n}\n```', [("final_answer", {"value": "Ada"})]),
     "the name as a key": ('{"order_status": {"order_id": "A-1"}}', ONE),
     "bare JSON": (JSON, ONE),
     "bare JSON, two": (f"{JSON}\n{SECOND}", TWO),
@@ -149,6 +151,7 @@ NO_CALLS = {
     "another's Python": "print(1 + 1)",
     "another's Python in a block": "So:\n```python\nx = 1\nprint(x)\n```",
     "a call among other code": 'So:\n```python\nx = 1\norder_status(order_id="A-1")\n```',
+    "data with the name of a function": '{"name": "order_status", "state": "sent"}',
     "data under a key": '{"order": {"order_id": "A-1"}}',
     "a call in a sentence": "I would call order_status(order_id) for that.",
 }
