@@ -74,6 +74,7 @@ LADDER = (
         5.0,
     ),
 )
+FLOODED = "the cell was stopped: it wrote far more output than it may"
 GIVEN_UP = "the sandbox did not answer any more and is started afresh"
 SENT: Mapping[RungAction, str] = {"interrupt": "I", "second_interrupt": "I", "kill": "K"}
 """What the supervisor is told to do; the other steps are not its to take."""
@@ -248,7 +249,7 @@ class CellRun:
             case "stream":
                 return self._stream_output("stderr" if header.get("name") == "stderr" else "stdout", body)
             case "flood":
-                said = Notice("the cell was stopped: it wrote far more output than it may")
+                said = Notice(FLOODED)
                 return [*self._flush(), said, *self._begin_ladder("interrupted")]
         output = _decode(header, body)
         return [*self._flush(), output] if output is not None else []

@@ -27,7 +27,7 @@ from codeact.tools import prompt, stubs
 from codeact.tools.runner import ToolRunner
 from codeact.types import Reading
 from sandbox import CellResult, Connection, Notice, Output, Rung, Sandbox, SandboxError
-from sandbox.cells import LOST_VARIABLES
+from sandbox.cells import FLOODED, LOST_VARIABLES
 
 MISSING_NAME = re.compile(r"name '(\w+)' is not defined")
 CELL_NUMBER = re.compile(r"(?<=\bCell )\d+")
@@ -265,7 +265,8 @@ class Cells:
     def _follow_up(self, source: str, cell: CellResult, text: str) -> str:
         said = self._said
         if cell.status == "interrupted" and cell.lost is None:
-            return said["interrupted"]
+            flooded = any(isinstance(output, Notice) and output.text == FLOODED for output in cell.outputs)
+            return said["flooded" if flooded else "interrupted"]
         if self._repeats.seen(source, CELL_NUMBER.sub("", text)):
             return said["repeated"]
         if cell.status == "timeout":

@@ -15,7 +15,7 @@ from codeact.agent import Agent
 from codeact.errors import ModelError, UsageError
 from codeact.models import ScriptedModel
 from codeact.types import Delta, Reply, Request, Result, RunLimits
-from sandbox import Pool
+from sandbox import Limits, Pool
 from tests.sites import Site
 
 pytestmark = pytest.mark.docker
@@ -423,3 +423,13 @@ def test_runs_that_take_their_sandboxes_from_a_pool(tmp_path: Path) -> None:
         answers = [agent.run("Do it.", {"n.txt": tmp_path / "n.txt"}).answer for _ in range(2)]
     assert [answer[:2] for answer in answers] == [[42, False], [42, False]]
     assert answers[0][2] != answers[1][2]
+
+
+def test_code_that_floods_its_output_is_told_so(tmp_path: Path) -> None:
+    replies = [block("kept = 1\nwhile True: print('x' * 1000)"), block("final_answer(kept)")]
+    result, _ = solve(tmp_path, replies, sandbox_limits=Limits(output="10k"), cell_timeout=300)
+    first = observations(result)[0]
+    assert "it wrote far more output than it may" in first
+    assert "Print less" in first
+    assert "person" not in first
+    assert result.answer == 1
