@@ -172,11 +172,14 @@ def test_floods_of_every_kind_are_stopped_and_fill_no_memory(make: Make, code: s
     box = make(limits=Limits(output="10k", memory="300m"))
     fine(box.run("kept = 1"))
     cell = box.run(code, timeout=300)
-    assert (cell.status, cell.lost) == ("interrupted", None), cell
+    threads = "threading" in code  # fifty that compete with who is to be interrupted: it may not come to its turn in time
+    assert cell.status == "interrupted"
+    assert cell.lost is None or threads, cell
     assert "far more output" in notices(cell)
-    assert sum(len(output.text) for output in cell.outputs if isinstance(output, Stream)) <= 1.25 * 10 * 1024
+    # three quarters first, then one before each error, of which there may be four, and one at the end
+    assert sum(len(output.text) for output in cell.outputs if isinstance(output, Stream)) <= 2 * 10 * 1024
     assert sum(output.bytes for output in cell.outputs if isinstance(output, Dropped)) > 0
-    if "threading" in code:  # they go on, and are heard of as what they are
+    if threads:  # they go on, and are heard of as what they are
         box.restart()
     else:
         assert box.run("kept").result == "1"
