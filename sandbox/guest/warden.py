@@ -112,7 +112,9 @@ def start(argv: list[str], cwd: str, env: dict[str, str]) -> int:
             os.makedirs("out", exist_ok=True)
         with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as score:
             score.write(KERNEL_OOM_SCORE)
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        for each in signal.valid_signals():  # whoever started us in the background had some ignored
+            with contextlib.suppress(OSError):
+                signal.signal(each, signal.SIG_DFL)
         null = os.open(os.devnull, os.O_RDWR)
         for number in (0, 1, 2):
             os.dup2(null, number)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 import time
 
@@ -118,6 +119,19 @@ def test_a_death_is_noticed_at_once_and_named(box: Sandbox, code: str, said: str
     assert said in notices(cell)
     assert box.read("file.txt") == b"kept"
     next_cell_works(box)
+
+
+def test_signals_that_its_owner_ignores_are_not_ignored_in_it(make: Make) -> None:
+    """As they are for what a shell starts in the background."""
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGQUIT, signal.SIGHUP)}
+    try:
+        box = make()
+        for number in before:
+            cell = box.run(f"import os; os.kill(os.getpid(), {number:d})")
+            assert (cell.status, cell.lost) == ("died", "all variables")
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 STOPS_ALL_IN_A_LOOP = """

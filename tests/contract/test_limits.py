@@ -172,7 +172,8 @@ def test_floods_of_every_kind_are_stopped_and_fill_no_memory(make: Make, code: s
     box = make(limits=Limits(output="10k", memory="300m"))
     fine(box.run("kept = 1"))
     cell = box.run(code, timeout=300)
-    threads = "threading" in code  # fifty that compete with who is to be interrupted: it may not come to its turn in time
+    # fifty that compete with the one that is to be interrupted: it may not come to its turn in time
+    threads = "threading" in code
     assert cell.status == "interrupted"
     assert cell.lost is None or threads, cell
     assert "far more output" in notices(cell)
