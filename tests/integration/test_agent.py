@@ -427,7 +427,7 @@ def test_runs_that_take_their_sandboxes_from_a_pool(tmp_path: Path) -> None:
 
 def test_code_that_floods_its_output_is_told_so(tmp_path: Path) -> None:
     replies = [block("kept = 1\nwhile True: print('x' * 1000)"), block("final_answer(kept)")]
-    result, _ = solve(tmp_path, replies, sandbox_limits=Limits(output="10k"), cell_timeout=300)
+    result, _ = solve(tmp_path, replies, sandbox_limits=Limits(output="2k"), cell_timeout=300)
     first = observations(result)[0]
     assert "it wrote far more output than it may" in first
     assert "Print less" in first
