@@ -54,6 +54,21 @@ class Job:
     key: str
     model: str = ""
 
+    @property
+    def named(self) -> dict[str, Any]:
+        """The fields of an attempt that say which one it is."""
+        task = self.task
+        return {
+            "key": self.key,
+            "suite": task.suite,
+            "task": task.id,
+            "template": task.template,
+            "category": task.category,
+            "size": task.size,
+            "arm": self.arm,
+            "repeat": self.repeat,
+        }
+
 
 @dataclass(frozen=True)
 class Plan:

@@ -67,21 +67,8 @@ class Made:
 def broken(job: Job, error: BaseException) -> Made:
     """An attempt that could not be made, judged or written, by a fault of the harness or of its suite."""
     said = " ".join(f"the harness failed: {type(error).__name__}: {error}".split())[:MOST_SAID]
-    task = job.task
     return Made(
-        Attempt(
-            key=job.key,
-            suite=task.suite,
-            task=task.id,
-            template=task.template,
-            category=task.category,
-            size=task.size,
-            arm=job.arm,
-            model=job.model,
-            repeat=job.repeat,
-            error=said,
-            started=now(),
-        ),
+        Attempt(**job.named, model=job.model, error=said, started=now()),
         [{"type": "broken", "traceback": "".join(traceback.format_exception(error))}],
     )
 
@@ -138,15 +125,8 @@ class Performing:
         verdict = check(task, result.answer, world) if scored else None
         figures = measured(result.events, began, wall, boxed=arm.runs_code)
         made = Attempt(
-            key=job.key,
-            suite=task.suite,
-            task=task.id,
-            template=task.template,
-            category=task.category,
-            size=task.size,
-            arm=job.arm,
+            **job.named,
             model=model.name,
-            repeat=job.repeat,
             success=verdict.success if verdict else None,
             answer_ok=verdict.answer_ok if verdict else None,
             state_ok=verdict.state_ok if verdict else None,

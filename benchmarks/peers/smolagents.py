@@ -235,17 +235,10 @@ class Smolagents:
         )
         faults = ["ToolError" for call in world.log if call.error] + [e for e in end.get("errors", []) if e]
         return Attempt(
-            key=job.key,
-            suite=task.suite,
-            task=task.id,
-            template=task.template,
-            category=task.category,
-            size=task.size,
-            arm=NAME,
+            **job.named,
             model=self._name,
             served=(end["served"],) if end.get("served") else (),
             fingerprints=(end["fingerprint"],) if end.get("fingerprint") else (),
-            repeat=job.repeat,
             success=verdict.success if verdict else None,
             answer_ok=verdict.answer_ok if verdict else None,
             state_ok=verdict.state_ok if verdict else None,
