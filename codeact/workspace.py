@@ -46,10 +46,11 @@ def prepare(
     names: list[str],
     modules: Mapping[str, str] = NO_MODULES,
     *,
+    imports: Sequence[str] = (),
     given: Mapping[str, str] = NO_MODULES,
     typed: bool = False,
 ) -> Any:
-    """Sets the kernel up, with `modules` to import (source by path), loads the values `given` (a line of code by the name of
+    """Sets the kernel up, with `modules` to import (source by path) and the lines that do so for every cell, loads the values `given` (a line of code by the name of
     its variable), and describes these and the inputs `names`; the manifest as it came, which is hostile. `typed`: answers
     come with their types.
 
@@ -61,7 +62,7 @@ def prepare(
             box.write(f"{FOLDER}/{PACKAGE}/{file.name}", file.read_bytes(), read_only=True)
     for path, source in modules.items():
         box.write(f"{FOLDER}/{path}", source, read_only=True)
-    return set_up_kernel(box, names, given, typed=typed)
+    return set_up_kernel(box, names, given, imports=imports, typed=typed)
 
 
 def warm(box: Sandbox) -> None:
@@ -89,9 +90,16 @@ def network(setting: Network | None) -> str:
     return str(said["some"]).replace("{hosts}", str(setting))
 
 
-def restore(box: Sandbox, loaded: Sequence[str], modules: Mapping[str, str], *, typed: bool = False) -> None:
+def restore(
+    box: Sandbox,
+    loaded: Sequence[str],
+    modules: Mapping[str, str],
+    *,
+    imports: Sequence[str] = (),
+    typed: bool = False,
+) -> None:
     """Sets up the kernel that came after one that died, and loads the files again with the lines that did before."""
-    prepare(box, [], modules, typed=typed)
+    prepare(box, [], modules, imports=imports, typed=typed)
     for line in loaded:
         box.run(line, timeout=SETUP_SECONDS)
 
@@ -101,6 +109,7 @@ def set_up_kernel(
     names: list[str] | None = None,
     given: Mapping[str, str] = NO_MODULES,
     *,
+    imports: Sequence[str] = (),
     typed: bool = False,
 ) -> Any:
     """What a fresh kernel needs, and with `names` or `given` the manifest."""
@@ -110,14 +119,15 @@ def set_up_kernel(
         f"sys.path.append('/workspace/{FOLDER}')",
         f"import {PACKAGE}.answers, {PACKAGE}.given",
         f"{PACKAGE}.answers.install(typed={typed})",
+        *imports,
         *describing(names or [], given),
         f"del sys, {PACKAGE}",
     ]
     cell = box.run("\n".join(lines), timeout=SETUP_SECONDS)
     if names and not given and cell.status == "died":
         set_up_kernel(
-            box, typed=typed
-        )  # a file that kills whoever looks at it: the run goes on without a manifest
+            box, imports=imports, typed=typed
+        )  # without a manifest: a file kills whoever looks at it
         return None
     _check_packages(cell, box.image)
     if cell.status != "ok":

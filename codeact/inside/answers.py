@@ -14,6 +14,7 @@ import sys
 import types
 import uuid
 import warnings
+from collections.abc import Mapping
 from typing import Any
 
 from sandbox_guest.host import HostCallError, call, call_with_buffers
@@ -25,6 +26,9 @@ MAX_PLAIN = 1024 * 1024
 MAX_DEPTH = 64
 MAX_ROWS = 100_000
 MAX_COLUMNS = 20
+MAX_INNER = 2
+"""How many levels of a value the model is told of."""
+NOTHING: Mapping[str, str] = {}
 _KINDS: dict[str, type[Exception]] = {"TypeError": TypeError, "ValueError": ValueError}
 
 
@@ -79,24 +83,38 @@ def _shell() -> Any:
     return get_ipython()
 
 
-def _kind(value: Any) -> str:
+def _kind(value: Any, depth: int = 0) -> str:
+    """What a value is, and what there is to find in it: columns, keys, and those of its items."""
     kind = type(value).__name__
     if _is_large(value):
         return f"{kind}: {value.about()}"
     shape = getattr(value, "shape", None)
     if isinstance(shape, tuple) and shape:
         columns = getattr(value, "columns", None)
-        named = f": {_columns(columns)}" if columns is not None else ""
+        named = f": {_listed(columns)}" if columns is not None else ""
         return f"{kind} {'×'.join(map(str, shape))}{named}"
-    if isinstance(value, (str, list, dict, set, tuple)):
-        return f"{kind} of {len(value)}"
-    return kind
+    if isinstance(value, dict) and value and all(type(key) is str for key in value):
+        return f"{kind} with {_keys(value, depth)}"
+    if isinstance(value, (list, tuple)) and value and isinstance(value[0], dict) and depth < MAX_INNER:
+        return f"{kind} of {len(value)}, the first a {_kind(value[0], depth)}"
+    return f"{kind} of {len(value)}" if isinstance(value, (str, list, dict, set, tuple)) else kind
 
 
-def _columns(columns: Any) -> str:
-    names = [repr(name) for name in list(columns)[:MAX_COLUMNS]]
-    more = len(columns) - len(names)
-    return ", ".join(names) + (f" and {more} more" if more > 0 else "")
+def _keys(value: dict[str, Any], depth: int) -> str:
+    """The keys of a dict, with what stands behind those that hold more."""
+    inner = {
+        key: f" ({_kind(item, depth + 1)})"
+        for key, item in list(value.items())[:MAX_COLUMNS]
+        if isinstance(item, (list, dict)) and item and depth < MAX_INNER
+    }
+    return _listed(value, inner)
+
+
+def _listed(names: Any, inner: Mapping[str, str] = NOTHING) -> str:
+    """The first of the names, each with what `inner` says of it."""
+    shown = [f"{name!r}{inner.get(name, '')}" for name in list(names)[:MAX_COLUMNS]]
+    more = len(names) - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more > 0 else "")
 
 
 def _is_array(value: Any) -> bool:
@@ -242,11 +260,30 @@ def _quieten() -> None:
 def _tell_names(result: Any) -> None:
     if result.error_in_exec is not None and result.info.store_history is not False:
         tell()
+    if (calling := _calling()) is not None:
+        calling.last = None
 
 
 def tell() -> None:
-    """Tells the host which variables there are."""
+    """Tells the host which variables there are, and what the last call of this cell gave, in case no variable holds it."""
     try:
-        call("names", names())
+        call("names", {"variables": names(), "call": _last_call()})
     except (HostCallError, OSError):
         pass
+
+
+def _last_call() -> list[str] | None:
+    """A tool, and what it gave."""
+    calling = _calling()
+    if calling is None or calling.last is None:
+        return None
+    path, value = calling.last
+    try:
+        return [path, _kind(value)]
+    except Exception:  # noqa: BLE001 - it was changed while it was looked at
+        return None
+
+
+def _calling() -> Any:
+    """The module that calls tools; None where there are none."""
+    return sys.modules.get(f"{__package__}.calling")

@@ -27,18 +27,23 @@ F = TypeVar("F", bound=Callable[..., Any])
 FUNCTION = "tool"
 """The host's function that answers calls of tools."""
 IN_FLIGHT = 32
+last: tuple[str, Any] | None = None
+"""The tool that this cell called last, and what it gave."""
 
 
 def call(path: str, /, **arguments: Any) -> Any:
     """Calls the tool `path` on the host; an argument that is its default is left out. Raises ToolError."""
+    global last
     request, sent = _request(path, arguments)
     try:
         reply, buffers = host.call_with_buffers(FUNCTION, request, sent)
-        return _result(path, reply, buffers)
+        value = _result(path, reply, buffers)
     except host.CallTooLarge as error:
         raise _too_large(request, sent, error) from None
     except host.HostCallError as error:
         raise _error(path, error) from None
+    last = path, value
+    return value
 
 
 def stream(path: str, /, **arguments: Any) -> Iterator[Any]:

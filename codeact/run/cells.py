@@ -70,6 +70,7 @@ class Cells:
         self.count = 0
         self.restoring = False
         self._names: Mapping[str, str] = {}
+        self._last_call = ""
         self._asked_unseen = False
         self._full_texts = 0
         self.ran = False
@@ -185,7 +186,7 @@ class Cells:
             return CellResult("interrupted", (*said, Notice(NOT_BEGUN)))
         left = self._meter.left()
         timeout = self._setup.cell_timeout if left is None else min(self._setup.cell_timeout, max(left, 1.0))
-        self._names = {}
+        self._names, self._last_call = {}, ""
         self.ran = True
         longest = math.inf if left is None else left
         outputs = self._box.stream(source, timeout=timeout, max_timeout=longest, afresh=False)
@@ -273,7 +274,8 @@ class Cells:
             return said["slow"]
         if cell.status != "ok":
             names = said["names"].format(names=observation.names_text(self._names)) if self._names else ""
-            return "\n".join(filter(None, (names, self._import(source, cell), said["error"])))
+            hints = (names, self._last_call, self._import(source, cell), said["error"])
+            return "\n".join(filter(None, hints))
         if text == observation.NOTHING:
             return said["nothing"]
         return said["empty" if observation.is_empty(text) else "ok"]
@@ -291,12 +293,18 @@ class Cells:
         """What code can import of the tools."""
         return stubs.modules(self._setup.tools.tools) if self._setup.style.imports else {}
 
+    @property
+    def imports(self) -> list[str]:
+        """The lines that import of it what every cell finds imported."""
+        return prompt.imported(self._setup.tools.tools) if self._setup.style.imports else []
+
     # -- after a kernel died -------------------------------------------------------------------------------------
 
     def _set_up(self) -> None:
         """A kernel that died is followed by one that has what every kernel of the run has."""
         self._box.revive()
-        workspace.restore(self._box, self.loaded, self.modules, typed=self._setup.check.typed)
+        typed = self._setup.check.typed
+        workspace.restore(self._box, self.loaded, self.modules, imports=self.imports, typed=typed)
 
     def revived(self, done: Sequence[Past]) -> Generator[events.Event, None, tuple[Output, ...]]:
         """Sees to it that there is a kernel with the state that the cells of the run and of this turn (`done`) left."""
@@ -362,9 +370,13 @@ class Cells:
     # -- called on the host by code in the sandbox ---------------------------------------------------------------
 
     def take_names(self, payload: Any) -> None:
-        """`names`, called by code in the sandbox: the variables that there are after a cell that failed."""
-        if isinstance(payload, dict) and not self.restoring:
-            self._names = {str(k)[:60]: str(v)[:400] for k, v in list(payload.items())[:40]}
+        """`names`, called by code in the sandbox: the variables that there are after a cell that failed, and its last call."""
+        match payload:
+            case {"variables": dict() as found, "call": made} if not self.restoring:
+                self._names = {str(k)[:60]: str(v)[:400] for k, v in list(found.items())[:40]}
+                match made:
+                    case [str() as tool, str() as gave]:
+                        self._last_call = self._said["gave"].format(tool=tool[:100], gave=gave[:400])
 
 
 def _to_the_end(outputs: Generator[Output, None, CellResult]) -> Iterator[Output | CellResult]:

@@ -172,6 +172,7 @@ class Run:
             self._box,
             list(self._held.files),
             self._cells.modules,
+            imports=self._cells.imports,
             given=lines,
             typed=self._setup.check.typed,
         )

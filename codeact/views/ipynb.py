@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
 from keyword import iskeyword
 from pathlib import Path
@@ -19,6 +19,7 @@ from typing import Any
 import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
+from codeact.tools.prompt import preamble
 from codeact.views import story as stories
 from codeact.views.calls import NOT_GIVEN
 from codeact.views.story import Cell, Story, ToolCall, Turn
@@ -77,11 +78,18 @@ def _setup(story: Story, folder: Path, beside: Path) -> str:
         *([_asset("stand_in_values.py"), ""] if calls or given else []),
         f"data_files({_literal(data)})",
         *([f"_given = given_from({_literal(given)}, Record)"] if given else []),
-        *([f"stand_in_tools({_literal(calls)}, value_of)"] if calls else []),
+        *([f"stand_in_tools({_literal(calls)}, value_of)", *_imported(story, calls)] if calls else []),
         *(f"import {name} as {short}" for short, name in imported.items()),
         *map(_outside, story.settings.get("loaded") or ()),
     ]
     return "\n".join(lines)
+
+
+def _imported(story: Story, calls: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What of the tools every cell of the run found imported."""
+    called = dict.fromkeys(str(call["tool"]) for call in calls)
+    every = dict.fromkeys((*called, *map(str, story.settings.get("tools") or ())))
+    return preamble(called, [path for path in every if path.replace(".", "_").isidentifier()])
 
 
 def _as_written(turn: Turn) -> Iterator[tuple[ToolCall, dict[str, Any]]]:

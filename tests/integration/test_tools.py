@@ -68,25 +68,61 @@ def test_code_loops_over_tools_and_composes_them(tmp_path: Path) -> None:
     assert calls[0]["arguments"] == {"order_id": "A-1"}
     assert calls[0]["cell"] == 1
     assert calls[5]["error"] == {"class": "KeyError", "message": "A-3"}
-    assert "from tools.shop import order_status  # order_status(order_id: str" in lines[0]["system"]
+    assert "\n  Imported already, from tools.shop:\n  order_status(order_id: str" in lines[0]["system"]
 
 
-def test_tools_that_were_not_imported_are_named_with_their_import(tmp_path: Path) -> None:
-    result = solve(
-        tmp_path,
-        [
-            "state = order_status('A-1')\nfinal_answer(add(1, refund))",
-            "nothing",
-            "from tools.shop import order_status, refund; from tools import add\nfinal_answer(add(1, 2))",
-        ],
-        [order_status, refund, tool(effects="read", name="add")(lambda a, b: a + b)],
-        approve="never",
+def test_tools_need_no_import_and_names_of_the_code_go_first(tmp_path: Path) -> None:
+    codes = [
+        "state = order_status('A-1')['state']\ndef add(a, b): return 'mine'",
+        "import os; os._exit(1)",
+        "final_answer([state, add(1, 2), order_status('A-2')['state'], tools.shop.refund is refund])",
+    ]
+    plus = tool(effects="read", name="add")(lambda a, b: a + b)
+    assert solve(tmp_path, codes, [order_status, refund, plus]).answer == [
+        STATES["A-1"],
+        "mine",
+        STATES["A-2"],
+        True,
+    ]
+
+
+def test_tools_whose_names_are_not_alone_are_named_with_their_import(tmp_path: Path) -> None:
+    ours = tool(effects="read", name="order_status")(lambda order_id: "ours")
+    first, _, last = observations(
+        result := solve(
+            tmp_path,
+            [
+                "state = order_status('A-1')",
+                "nothing",
+                "from tools import order_status\nfinal_answer(order_status('A-1'))",
+            ],
+            [order_status, ours],
+        )
     )
-    first, second, _ = observations(result)
-    wanted = "order_status is a tool: write from tools.shop import order_status, refund; from tools import add before it is used."
-    assert wanted in first
-    assert "is a tool" not in second
-    assert result.answer == 3
+    assert (
+        "order_status is a tool: write from tools.shop import order_status; from tools import order_status"
+        in first
+    )
+    assert "is a tool" not in last
+    assert result.answer == "ours"
+
+
+def test_what_the_last_call_gave_is_told_in_its_shape_when_code_fails(tmp_path: Path) -> None:
+    @tool(effects="read")
+    def orders(user: str) -> dict[str, Any]:
+        return {
+            "orders": [{"id": 1, "lines": [{"product": "P-1"}]}, {"id": 2, "lines": []}],
+            "pages": 1,
+            "by": {},
+        }
+
+    codes = ["one = orders('a')\norders('a')[0]", "one['id']", "final_answer(one['pages'])"]
+    first, second, _ = observations(solve(tmp_path, codes, [orders]))
+    shape = "dict with 'orders' (list of 2, the first a dict with 'id', 'lines' (list of 1)), 'pages', 'by'"
+    assert f"one ({shape})" in first
+    assert f"The last call, of orders, gave a {shape}." in first
+    assert "last call" not in second
+    assert f"one ({shape})" in second
 
 
 def test_a_refusal_is_an_exception_with_the_reason(tmp_path: Path) -> None:

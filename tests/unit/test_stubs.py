@@ -589,10 +589,38 @@ def test_five_hundred_tools_cost_the_prompt_no_more_than_twenty() -> None:
     def some(count: int) -> list[Tool]:
         return [named(f"look_up_{n}", f"space_{n // 10}", "Looks up orders.") for n in range(count)]
 
-    assert "from tools.space_1 import look_up_19" in prompt.describe(some(20))
+    assert "\n  Imported already, from tools.space_1:\n  look_up_10(): Looks up orders.\n" in prompt.describe(
+        some(20)
+    )
+    assert prompt.imported(some(11)) == [
+        "import tools",
+        "from tools.space_0 import look_up_0, look_up_1, look_up_2, look_up_3, look_up_4, look_up_5, look_up_6, look_up_7, look_up_8, look_up_9",
+        "from tools.space_1 import look_up_10",
+    ]
+    assert prompt.imported(some(500)) == ["import tools"]
     assert len(prompt.describe(some(500))) <= len(prompt.describe(some(20)))
     text = prompt.describe(some(500))
     assert "There are 500 functions" in text
     assert "tools.space_0 (10)" in text
     assert "and 30 more" in text
     assert prompt.describe([]) == ""
+
+
+def test_tools_are_imported_from_the_start_but_for_those_whose_name_is_taken() -> None:
+    made = [named("refund", "shop", "Pays."), named("refund", "desk", "Pays."), named("open", "", "Opens.")]
+    made += [named("find", "shop", "Finds."), named("pd", "", "Is no pandas."), named("close", "", "Closes.")]
+    assert prompt.describe(made).splitlines() == [
+        "  Imported already, from tools.shop:",
+        "  find(): Finds.",
+        "  Imported already, from tools:",
+        "  close(): Closes.",
+        "  To be imported:",
+        "  from tools.shop import refund  # refund(): Pays.",
+        "  from tools.desk import refund  # refund(): Pays.",
+        "  from tools import open  # open(): Opens.",
+        "  from tools import pd  # pd(): Is no pandas.",
+    ]
+    assert prompt.imported(made) == ["import tools", "from tools.shop import find", "from tools import close"]
+    assert prompt.describe(made[:3]).startswith("  from tools.shop import refund  #")
+    assert prompt.imported(made[:3]) == ["import tools"]
+    assert prompt.imported([]) == []
