@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -33,6 +34,11 @@ ErrorClass = Literal[
     "format", "unknown tool", "schema", "ToolError", "syntax", "exception", "timeout", "kernel death"
 ]
 ERROR_CLASSES: tuple[ErrorClass, ...] = get_args(ErrorClass)
+REFUSED_CALL = re.compile(r'\{"error": \{"type": "(\w+)"')
+UNKNOWN_IN_CODE = re.compile(
+    r"cannot import name '\w+' from 'tools\b|No module named 'tools\.|tools[\w.]* has no '"
+)
+"""What Python and the package `tools` say of a tool that is not there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,20 +215,28 @@ def most_at_once(spans: Iterable[tuple[float, float]]) -> int:
 
 
 def errors(log: Iterable[Event]) -> Iterator[ErrorClass]:
-    """The class of each error, in order. An exception of a tool that code did not catch is one error, not two."""
+    """The class of each error, in order, by the same rules whether code or the model itself makes the calls. An exception of a
+    tool, or of a refused answer, that code did not catch is one error, not two."""
     raised: set[str] = set()
+    refused: set[str | None] = set()
     for event in log:
         match event:
             case events.CodeStarted():
                 raised = set()
-            case events.Replied() if event.reading.problem is not None:
-                yield "format"
+            case events.Replied():
+                refused = set()
+                if event.reading.problem is not None:
+                    yield "format"
             case events.ToolReturned(ok=False):
                 name = (event.error or {}).get("class", "ToolError")
                 raised.add(name)
                 yield _of_tool(name)
+            case events.AnswerGiven(accepted=False):
+                refused.add(event.problem)
+                yield "schema"
             case events.Observed():
-                yield from filter(None, (_of_cell(cell, raised) for cell in _cells(event)))
+                yield from filter(None, map(_of_call, event.results))
+                yield from filter(None, (_of_cell(cell, raised, refused) for cell in _cells(event)))
 
 
 def _of_tool(name: str) -> ErrorClass:
@@ -236,16 +250,27 @@ def _of_tool(name: str) -> ErrorClass:
     return "ToolError"
 
 
-def _of_cell(cell: CellResult, raised: set[str]) -> ErrorClass | None:
+def _of_call(result: events.CallResult) -> ErrorClass | None:
+    """Of a call that came to no tool, since there is none of its name or its arguments could not be read."""
+    error = None if result.ok or result.made else REFUSED_CALL.match(result.text)
+    return _of_tool(error[1]) if error else None
+
+
+def _of_cell(cell: CellResult, raised: set[str], refused: set[str | None]) -> ErrorClass | None:
     if cell.lost is not None or cell.status == "died":
         return "kernel death"
     if cell.status == "timeout":
         return "timeout"
-    if cell.error is None or cell.status != "error" or cell.error.name in raised:
+    if cell.error is None or cell.status != "error":
         return None
-    if cell.error.name == "UnknownTool":
+    name, message = cell.error.name, cell.error.message
+    if name in raised or message in refused:
+        return None
+    if name == "ArgumentError":  # the stub found it, and made no call
+        return "schema"
+    if name == "UnknownTool" or UNKNOWN_IN_CODE.match(message):
         return "unknown tool"
-    return "syntax" if cell.error.name in ("SyntaxError", "IndentationError", "TabError") else "exception"
+    return "syntax" if name in ("SyntaxError", "IndentationError", "TabError") else "exception"
 
 
 def redundant(log: Iterable[Called]) -> int:

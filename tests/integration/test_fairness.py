@@ -46,6 +46,18 @@ class Down(ScriptedModel):
         raise ModelUnreachable("no connection")
 
 
+class Silent(ScriptedModel):
+    """An endpoint that does not answer in time."""
+
+    def __init__(self) -> None:
+        super().__init__([])
+        self.over = threading.Event()
+
+    def __call__(self, request: Request) -> Iterator[Delta | Reply]:
+        self.over.wait(60)
+        yield from ()
+
+
 class World:
     """Tools that fail, that say much, and that wait for one another."""
 
@@ -206,6 +218,25 @@ def test_turns_temperature_and_seed_are_the_same(arm: str, pool: Pool, tmp_path:
     )
 
 
+def test_who_does_the_same_again_is_asked_in_the_same_way(pool: Pool, tmp_path: Path) -> None:
+    sampling = Sampling(temperature=0.25, seed=40)
+    for arm in ARMS:
+        step = said(arm, "print(1)", ("much", {"lines": 1}))
+        _, model = play(arm, [step] * 4, pool, tmp_path, limits=Limits(turns=4), sampling=sampling)
+        asked = [(request.temperature, request.seed) for request in model.requests]
+        assert asked == [(0.25, 41), (0.25, 41), (0.8, 1), (0.8, 2)], arm
+
+
+@pytest.mark.parametrize("arm", ARMS)
+def test_the_limit_of_time_is_the_same(arm: str, pool: Pool, tmp_path: Path) -> None:
+    silent = Silent()
+    try:
+        made, _ = play(arm, silent, pool, tmp_path, limits=Limits(seconds=1))
+    finally:
+        silent.over.set()
+    assert (made.attempt.stop_reason, made.attempt.success) == ("time_limit", False)
+
+
 @pytest.mark.parametrize("arm", ["code", "json"])
 def test_the_limit_of_tokens_is_the_same(arm: str, pool: Pool, tmp_path: Path) -> None:
     steps = [said(arm, f"print({n})", ("much", {"lines": n})) for n in range(40)]
@@ -257,6 +288,31 @@ def test_a_fault_of_a_tool_has_the_same_class_and_words(pool: Pool, tmp_path: Pa
         assert "there is no record 'K-7'" in text
         assert made.attempt.errors == {"ToolError": 1}, arm
         assert made.attempt.recovered
+
+
+MISTAKES: dict[str, tuple[str, tuple[str, dict[str, Any]], str]] = {
+    "no such tool": ("from tools import find\nfind()", ("find", {}), "unknown tool"),
+    "no such argument": ("from tools import much\nmuch(rows=1)", ("much", {"rows": 1}), "schema"),
+    "an argument of another type": ("from tools import much\nmuch(lines='all')", ("much", {"lines": "all"}), "schema"),
+    "an answer of another type": ("final_answer('three')", ("final_answer", {"value": "three"}), "schema"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("code", "call", "kind"), MISTAKES.values(), ids=MISTAKES)
+def test_a_mistake_of_the_model_is_counted_once_and_alike(
+    code: str, call: tuple[str, dict[str, Any]], kind: str, pool: Pool, tmp_path: Path
+) -> None:
+    for arm in ARMS:
+        made, _ = play(arm, [said(arm, code, call), answer(arm, 3)], pool, tmp_path)
+        assert (made.attempt.errors, made.attempt.recovered) == ({kind: 1}, True), arm
+
+
+def test_a_call_that_is_cut_off_is_a_mistake_too(pool: Pool, tmp_path: Path) -> None:
+    for arm, name in (("json", "much"), ("json-serial", "much"), ("json+python", "run_python")):
+        function = {"name": name, "arguments": '{"lines": 1'}
+        cut = Reply("", "tool_calls", Usage(), tool_calls=({"id": "a", "type": "function", "function": function},))  # fmt: skip
+        made, _ = play(arm, [cut, answer(arm, 3)], pool, tmp_path)
+        assert made.attempt.errors == {"schema": 1}, arm
 
 
 # 7. the same latency, and calls at once in every arm but the serial one

@@ -31,8 +31,12 @@ def observed(*cells: CellResult, at: float = 0.0, text: str = "seen") -> events.
     return events.Observed(time=at, turn=1, text=text, cell=cells[-1] if cells else None, earlier=cells[:-1])
 
 
-def failed(name: str) -> CellResult:
-    return CellResult("error", (CellError(name, "", ""),), 0.1)
+def failed(name: str, message: str = "") -> CellResult:
+    return CellResult("error", (CellError(name, message, ""),), 0.1)
+
+
+def answered(problem: str | None) -> events.AnswerGiven:
+    return events.AnswerGiven(answer="x", accepted=problem is None, problem=problem)
 
 
 def test_time_is_split_without_counting_any_of_it_twice() -> None:
@@ -110,6 +114,20 @@ def test_spans(spans: list[tuple[float, float]], seconds: float, most: int) -> N
         ([returned("c", 1, error="RateLimited"), observed(failed("RateLimited"))], ["ToolError"]),
         ([returned("c", 1, error="RateLimited"), observed(failed("KeyError"))], ["ToolError", "exception"]),
         ([replied(1), returned("c", 1), observed(CellResult("ok"))], []),
+        ([replied(1), answered(None), observed(CellResult("ok"))], []),
+        ([replied(1), answered("not a number"), observed(failed("TypeError", "not a number"))], ["schema"]),
+        ([replied(1), answered("not a number"), observed(failed("KeyError", "k"))], ["schema", "exception"]),
+        ([observed(failed("ArgumentError", "look() missing 1 argument"))], ["schema"]),
+        (
+            [observed(failed("ImportError", "cannot import name 'nope' from 'tools' (/x.py)"))],
+            ["unknown tool"],
+        ),
+        ([observed(failed("ImportError", "cannot import name 'nope' from 'toolz' (/x.py)"))], ["exception"]),
+        (
+            [observed(failed("AttributeError", "tools.shop has no 'nope'; did you mean 'note'?"))],
+            ["unknown tool"],
+        ),
+        ([observed(failed("ModuleNotFoundError", "No module named 'tools.nope'"))], ["unknown tool"]),
     ],
 )
 def test_classes_of_errors(log: list[Event], classes: list[str]) -> None:
