@@ -6,55 +6,50 @@ Exit codes: 0 done, 1 bad input, 2 attempts are left that the infrastructure fai
 
 from __future__ import annotations
 
-import dataclasses
+import io
 import math
+import os
 import signal
 import sys
-import tomllib
 from pathlib import Path
 from typing import Any
 
 import click
 
-from benchmarks import afterwards, commands
+from benchmarks import afterwards, commands, settings
 from benchmarks.arms import ARMS, PEERS
 from benchmarks.commands import USAGE, Asked
 from benchmarks.runner import Unwritten
+from benchmarks.store import RUN, redacted, secrets
 from codeact.errors import CodeActError
 from sandbox import SandboxError
 
 
-def _settings(ctx: click.Context, parameter: click.Parameter, path: Path | None) -> None:
-    """`-c FILE`: a TOML file whose keys are the names of flags; flags beat it."""
-    if path is None:
-        return
-    try:
-        given = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise click.UsageError(f"{path}: cannot be read as TOML: {error}") from error
-    names = {
-        name: each.name
-        for each in ctx.command.params
-        for name in (each.name or "", max(each.opts, key=len).lstrip("-"))
-        if each is not parameter
-    }
-    if unknown := sorted(set(given) - set(names)):
-        known = ", ".join(sorted(name for name in names if "_" not in name))
-        raise click.UsageError(f"{path}: there is no setting {unknown[0]!r}; there are {known}")
-    ctx.default_map = {names[name]: value for name, value in given.items()}
-
-
-class Amount(click.FloatRange):
-    """A number above 0."""
-
-    def __init__(self) -> None:
-        super().__init__(min=0, min_open=True)
+class Finite(click.FloatRange):
+    """A number within bounds; click takes "nan" for one."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         number: float = super().convert(value, param, ctx)
         if not math.isfinite(number):
-            self.fail(f"{value} is not a number above 0.", param, ctx)
+            self.fail(f"{value} is not a finite number.", param, ctx)
         return number
+
+
+class Said(click.ParamType):
+    """A text that is not empty: a variable that is not set must not become another choice."""
+
+    name = "text"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if not str(value).strip():
+            self.fail("it is empty; leave it out, or give a value", param, ctx)
+        return str(value)
+
+
+AMOUNT = Finite(min=0, min_open=True)
+MOST_REPEATS = 1_000
+MOST_SEED = 2**31 - 1
+"""What every endpoint takes."""
 
 
 @click.group(help=__doc__)
@@ -83,7 +78,9 @@ def show(task: str, suite: str | None, path: Path | None) -> None:
 @main.command()
 @click.option("-s", "--suite", required=True, help="the suite; see `list`")
 @click.option("--split", type=click.Choice(["dev", "test"]), default="test", show_default=True)
-@click.option("-m", "--model", help="as for `codeact solve`; scripted:oracle is the reference solution")
+@click.option(
+    "-m", "--model", type=Said(), help="as for `codeact solve`; scripted:oracle is the reference solution"
+)
 @click.option(
     "--arms", default="code", show_default=True, help=f"of {', '.join((*ARMS, *PEERS))}; with commas between"
 )
@@ -92,7 +89,7 @@ def show(task: str, suite: str | None, path: Path | None) -> None:
     "--repeats",
     default=1,
     show_default=True,
-    type=click.IntRange(1),
+    type=click.IntRange(1, MOST_REPEATS),
     help="attempts at each task by each arm",
 )
 @click.option("-j", "--jobs", default=1, show_default=True, type=click.IntRange(1), help="attempts at once")
@@ -111,9 +108,9 @@ def show(task: str, suite: str | None, path: Path | None) -> None:
 )
 @click.option("--max-turns", type=click.IntRange(1), help="turns an attempt; the task's own where not given")
 @click.option("--token-limit", type=click.IntRange(1), help="tokens an attempt; likewise")
-@click.option("--time-limit", type=Amount(), help="seconds an attempt; likewise")
-@click.option("--cost-limit", type=Amount(), help="USD; once it is reached, no more attempts are begun")
-@click.option("--cost-limit-task", type=Amount(), help="USD an attempt")
+@click.option("--time-limit", type=AMOUNT, help="seconds an attempt; likewise")
+@click.option("--cost-limit", type=AMOUNT, help="USD; once it is reached, no more attempts are begun")
+@click.option("--cost-limit-task", type=AMOUNT, help="USD an attempt")
 @click.option(
     "--max-retries",
     default=5,
@@ -123,16 +120,17 @@ def show(task: str, suite: str | None, path: Path | None) -> None:
 )
 @click.option(
     "--temperature",
-    type=click.FloatRange(0, 2),
+    type=Finite(0, 2),
     help="sent with each request; the model's own where not given",
 )
 @click.option(
     "--seed",
     default=7,
     show_default=True,
+    type=click.IntRange(0, MOST_SEED),
     help="of the order of attempts, and with the repeat's number added of the model",
 )
-@click.option("--base-url", help="of the endpoint")
+@click.option("--base-url", type=Said(), help="of the endpoint")
 @click.option("--prices", type=click.Path(path_type=Path), help="a table as benchmarks/prices.toml")
 @click.option(
     "--allow-drift",
@@ -146,7 +144,7 @@ def show(task: str, suite: str | None, path: Path | None) -> None:
     type=click.Path(path_type=Path),
     is_eager=True,
     expose_value=False,
-    callback=_settings,
+    callback=settings.from_toml,
     help="a TOML file with these settings by name",
 )
 def run(**given: Any) -> int:
@@ -157,13 +155,14 @@ def run(**given: Any) -> int:
 @main.command()
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option("-j", "--jobs", type=click.IntRange(1), help="attempts at once")
-@click.option("--cost-limit", type=Amount(), help="USD, with what was spent before")
-@click.option("--base-url", help="of the endpoint")
+@click.option("--cost-limit", type=AMOUNT, help="USD, with what was spent before")
+@click.option("--base-url", type=Said(), help="of the endpoint")
 @click.option("--allow-drift", is_flag=True, help="although the configuration has changed")
 def resume(folder: Path, **given: Any) -> int:
     """Carry a run on as it was asked for last; what is given here counts in place of what was given then."""
-    changes = {name: value for name, value in given.items() if value is not None}
-    return commands.run(dataclasses.replace(commands.asked_of(folder), **changes))
+    asked = commands.asked_of(folder, **given)
+    with run.make_context("resume", [], default_map=settings.defaults(run, asked, str(folder / RUN))) as ctx:
+        return commands.run(Asked(**ctx.params))
 
 
 @main.command()
@@ -218,6 +217,9 @@ def _end(number: int, frame: object) -> None:
 def entry() -> int:
     """The exit code of the command line. A SIGTERM ends it as Ctrl-C does: nothing is left behind."""
     signal.signal(signal.SIGTERM, _end)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # whatever a model or a name of a file holds can be said
+            stream.reconfigure(errors="backslashreplace")
     try:
         return main(standalone_mode=False) or 0
     except click.exceptions.Exit as end:
@@ -228,15 +230,18 @@ def entry() -> int:
     except (click.Abort, KeyboardInterrupt):
         return commands.INTERRUPTED
     except Unwritten as error:
-        click.echo(f"benchmarks: error: {error}", err=True)
-        return commands.INFRA_LEFT
+        return _failed(str(error), commands.INFRA_LEFT)
     except (CodeActError, SandboxError) as error:
-        click.echo(f"benchmarks: error: {' '.join(str(error).split())}", err=True)
-        return USAGE
+        return _failed(str(error))
     except OSError as error:
         where = f"{error.filename}: " if error.filename is not None else ""
-        click.echo(f"benchmarks: error: {where}{error.strerror or error}; check the path", err=True)
-        return USAGE
+        return _failed(f"{where}{error.strerror or error}; check the path")
+
+
+def _failed(said: str, code: int = USAGE) -> int:
+    said = redacted(" ".join(said.split()), secrets(os.environ))
+    click.echo(f"benchmarks: error: {said}", err=True)
+    return code
 
 
 if __name__ == "__main__":

@@ -23,26 +23,36 @@ from codeact.errors import UsageError
 
 
 def score(folder: Path) -> None:
+    """Raises UsageError where an attempt cannot be judged, once all others are."""
     store = Store(folder)
     about = store.about()
     frozen, plan = about["frozen"], about["plan"]
     path = Path(plan["path"]) if plan.get("path") else None
     tasks = {task.id: task for task in suite(frozen["suite"], frozen["split"], None, path)}
-    changed = 0
+    judged, changed = 0, 0
+    unjudged: list[str] = []
     with store.held():
-        attempts = [made for made in store.attempts() if made.scored]
-        for made in attempts:
-            if made.task not in tasks:
-                raise UsageError(f"{folder}: the suite {frozen['suite']} has no task {made.task} any more")
-            judged = rescored(tasks[made.task], made, store.read_trace(made.key))
-            if judged != made:
-                store.append(judged)
+        for made in [made for made in store.attempts(frozen["model"]) if made.scored]:
+            name = f"{made.task} {made.arm} {made.repeat}"
+            try:
+                if made.task not in tasks:
+                    raise UsageError(f"the suite {frozen['suite']} has no such task any more")
+                again = rescored(tasks[made.task], made, store.read_trace(made.key))
+            except UsageError as error:
+                unjudged.append(f"{name}: {error}")
+                continue
+            judged += 1
+            if again != made:
+                store.append(again)
                 changed += 1
-                click.echo(
-                    f"{made.task} {made.arm} {made.repeat}  {made.success} → {judged.success}  {judged.reason}",
-                    err=True,
-                )
-    click.echo(f"{len(attempts)} attempts judged again, {changed} verdicts changed")
+                click.echo(f"{name}  {made.success} → {again.success}  {again.reason}", err=True)
+    click.echo(f"{judged} attempts judged again, {changed} verdicts changed")
+    if unjudged:
+        for each in unjudged[1:]:
+            click.echo(each, err=True)
+        raise UsageError(
+            f"{folder}: {len(unjudged)} could not be judged, and keep their verdicts: {unjudged[0]}"
+        )
 
 
 def report(folder: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,6 +17,8 @@ from sandbox.types import CellResult
 
 SCHEMA_VERSION = 2
 """Version 1 had no key, no breakdown of time and no classes of errors; its lines are read with these left empty."""
+MOST = 2**53
+"""Of any count, seconds or USD, which every table holds exactly: beyond it a line is damaged."""
 
 StopReason = Literal[
     "submitted",
@@ -122,13 +123,15 @@ def from_json(line: Mapping[str, Any]) -> Attempt:
         {} if line.get("stop_reason") in STOP_REASONS else {"stop_reason": "turn_limit"}
     )  # version 1 did not say which limit
     made: Attempt = schema.decode(Attempt, {**line, **told})
-    if not all(
-        map(
-            math.isfinite,
-            (made.wall_s, made.llm_s, made.tool_s, made.sandbox_s, made.overhead_s, made.cost_usd or 0.0),
-        )
-    ):
-        raise ValueError("it is not an attempt: its seconds or its cost are no numbers")
+    for name in schema.fields(Attempt):
+        value = getattr(made, name)
+        if name == "answer" or not isinstance(value, int | float):
+            continue
+        least = -MOST if name == "overhead_s" else 0  # what calls at once took is counted in each part
+        if not least <= value <= MOST:
+            raise ValueError(f"it is not an attempt: {name} is no number that could be")
+    if made.repeat < 1:
+        raise ValueError("it is not an attempt: repeats are counted from 1")
     return made
 
 

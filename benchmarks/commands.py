@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from benchmarks.oracle import NAME as ORACLE
 from benchmarks.oracle import oracle
 from benchmarks.plan import Job, Limits, Plan, estimates
 from benchmarks.runner import Performer, Performing, Progress
-from benchmarks.store import Store
+from benchmarks.store import REDACTED, Store, address, redacted, secrets
 from benchmarks.suites import FOREIGN, OWN, Split, suite
 from benchmarks.suites.base import Task
 from codeact.errors import UsageError
@@ -165,8 +166,8 @@ def run(asked: Asked) -> int:
     if not plan.tasks:
         raise UsageError(f"{plan.suite} ({plan.split}): no task is left to run; ask for fewer restrictions")
     if asked.dry_run:
-        price = plan.prices.find(asked.model or "local")
-        _say_estimates(plan, price)
+        name = asked.model or resolve(None, base_url=asked.base_url, on_progress=_say).name
+        _say_estimates(plan, plan.prices.find(name))
         return DONE
     model = _model(asked)
     name = ORACLE if model is None else model.name
@@ -179,7 +180,7 @@ def run(asked: Asked) -> int:
         store.begin(_about(plan, name, asked), allow_drift=asked.allow_drift)
         jobs, known = plan.jobs(name), {made.key for made in store.attempts() if made.scored}
         left = [job for job in jobs if job.key not in known]
-        spent = sum(made.cost_usd or 0.0 for made in store.lines())
+        spent = store.spent()
         if len(left) < len(jobs):
             _say(f"{len(jobs) - len(left)} of {len(jobs)} attempts are done already")
         if not left:
@@ -199,21 +200,32 @@ def _model(asked: Asked) -> Model | None:
 
 
 def _about(plan: Plan, model: str, asked: Asked) -> dict[str, Any]:
-    """The configuration of a run, with the flags that `resume` needs beside it."""
+    """The configuration of a run, with the flags that `resume` needs beside it; paths from wherever that is called."""
     flags = {
         each.name: getattr(asked, each.name)
         for each in dataclasses.fields(Asked)
         if each.name not in ("out", "dry_run", "allow_drift")
     }
-    return {**plan.about(model), "asked": json.loads(json.dumps(flags, default=str))}
+    if asked.base_url is not None:
+        flags["base_url"] = address(asked.base_url, secrets(os.environ))
+    return {
+        **plan.about(model),
+        "asked": json.loads(json.dumps(flags, default=lambda path: str(path.absolute()))),
+    }
 
 
-def asked_of(folder: Path) -> Asked:
-    """What a run was asked for last. Raises UsageError where there is no run."""
-    flags = Store(folder).about().get("asked", {})
-    paths = {name: Path(flags[name]) for name in ("path", "prices") if flags.get(name)}
-    known = {each.name for each in dataclasses.fields(Asked)}
-    return Asked(**{name: value for name, value in flags.items() if name in known} | paths, out=folder)
+def asked_of(folder: Path, **changes: Any) -> dict[str, Any]:
+    """The flags that a run was asked for with last, with those of `changes` that are not None in place of them. Raises UsageError
+    where there is no run, and where it does not tell."""
+    match Store(folder).about():
+        case {"asked": {"suite": str()} as asked}:
+            given = {name: value for name, value in {**asked, **changes}.items() if value is not None}
+            if REDACTED in str(given.get("base_url")):
+                raise UsageError(
+                    f"{folder}: its endpoint's address held a secret, which is not kept; give --base-url again"
+                )
+            return given | {"out": str(folder)}
+    raise UsageError(f"{folder}: does not say what it was asked for; give the whole command again")
 
 
 def _perform(
@@ -329,6 +341,6 @@ def _say_estimates(plan: Plan, price: Price | None) -> None:
 
 def _say(line: str) -> None:
     try:
-        click.echo(line, err=True)
+        click.echo(redacted(line, secrets(os.environ)), err=True)
     except BrokenPipeError:  # nobody reads how far it is: the attempts go on, and are stored
         pass

@@ -32,7 +32,7 @@ def compared(before: Store, after: Store) -> str:
     lines += [f"- {each}" for each in changed] or ["The configurations are the same."]
     if one["frozen"].get("suite_hash") != other["frozen"].get("suite_hash"):
         lines += ["", "The suites differ: tasks with the same name may ask for something else."]
-    old, new = before.attempts(), after.attempts()
+    old, new = (store.attempts(each["frozen"]["model"]) for store, each in ((before, one), (after, other)))
     arms = [arm for arm in dict.fromkeys(made.arm for made in old) if arm in {made.arm for made in new}]
     if not arms:
         raise UsageError(f"{before.folder} and {after.folder} have no arm in common")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from codeact.errors import ModelError, UsageError
 from codeact.types import Delta, Model, Reply, Request, Retrying, Usage
@@ -56,7 +58,7 @@ def read_prices(path: Path = PRICES) -> Prices:
     """A table of prices, as `prices.toml` is written. Raises UsageError for what is none."""
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
-        models = {name: Price(**price) for name, price in table["models"].items()}
+        models = {name: _price(name, price) for name, price in table["models"].items()}
         return Prices(str(table["version"]), models)
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}; check the path") from error
@@ -64,6 +66,14 @@ def read_prices(path: Path = PRICES) -> Prices:
         raise UsageError(
             f"{path}: is not a table of prices ({error}); write it as {PRICES.name} beside this program"
         ) from error
+
+
+def _price(name: str, given: Mapping[str, Any]) -> Price:
+    """Raises ValueError, TypeError or AttributeError for what is no price."""
+    for kind, value in given.items():
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
+            raise ValueError(f"{name}: {kind} is {str(value)[:60]!r} and not a number of USD from 0")
+    return Price(**given)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from typing import Any
 
 from benchmarks.arms import ARMS, Arm, prompt, settings
 from benchmarks.attempts import SCHEMA_VERSION, attempt_key
-from benchmarks.models import Price, Prices, Sampling
+from benchmarks.models import MILLION, Price, Prices, Sampling
 from benchmarks.suites import Split, suite
 from benchmarks.suites.base import Task, digest, suite_hash
 from codeact import __version__
@@ -181,7 +181,7 @@ class Plan:
                 "tasks": list(self.only),
                 "limit": self.limit,
                 "model": self.model,
-                "path": str(self.path) if self.path else None,
+                "path": str(self.path.absolute()) if self.path else None,
             },
             "arms": {name: settings(ARMS[name]) for name in self.arms if name in ARMS},
             "prompt_texts": dict(self.prompts),
@@ -248,6 +248,8 @@ class Estimate:
 PROMPT_TOKENS = 1_500
 TURN_TOKENS = (150, 900)
 """Of one turn, least and most: what the model writes, and what it is shown after it."""
+WRITTEN = 0.5
+"""The share of it that the model writes."""
 
 
 def estimates(plan: Plan, price: Price | None) -> list[Estimate]:
@@ -261,7 +263,15 @@ def estimates(plan: Plan, price: Price | None) -> list[Estimate]:
         tokens = tuple(
             sum(_tokens(turns[side], TURN_TOKENS[side]) for turns in bounds) * plan.repeats for side in (0, 1)
         )
-        cost = None if price is None else tuple(each * price.prompt / 1e6 * 1.2 for each in tokens)
+        written = [count * each * WRITTEN for count, each in zip(calls, TURN_TOKENS, strict=True)]
+        cost = (
+            None
+            if price is None
+            else tuple(
+                ((whole - own) * price.prompt + own * price.completion) / MILLION
+                for whole, own in zip(tokens, written, strict=True)
+            )
+        )
         found.append(Estimate(name, len(plan.tasks) * plan.repeats, calls, tokens, cost))  # type: ignore[arg-type]
     return found
 
@@ -270,7 +280,7 @@ def _turns(task: Task, arm: Arm, most: int) -> tuple[int, int]:
     needed = max(1, task.calls_min)
     if arm.actions == "fenced":
         return 1, min(most, 6)
-    return (2 if arm.parallel else needed + 1), min(most, 3 * needed + 2)
+    return min(most, 2 if arm.parallel else needed + 1), min(most, 3 * needed + 2)
 
 
 def _tokens(turns: int, each: int) -> int:

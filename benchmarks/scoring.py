@@ -9,6 +9,7 @@ from typing import Any
 
 from benchmarks.attempts import Attempt
 from benchmarks.suites.base import Called, Task, check
+from codeact import schema
 from codeact.errors import UsageError
 from codeact.tools.tool import Tool
 
@@ -31,13 +32,10 @@ def rescored(task: Task, made: Attempt, trace: Sequence[Mapping[str, Any]]) -> A
     """The attempt with the verdict that the task gives now. Raises UsageError for a trace without an outcome, and for one of
     another task than this is now: it was asked something else."""
     began = next((line for line in trace if line.get("type") == "attempt"), {})
-    outcome = next((line for line in trace if line.get("type") == "outcome"), None)
-    if outcome is None:
-        raise UsageError(f"the trace of {made.task} ({made.arm}, repeat {made.repeat}) has no outcome")
     if "question" in began and began["question"] != task.question:
-        raise UsageError(f"{made.task}: its question is another one now; run it again")
-    world = Recorded([Called(**call) for call in outcome["calls"]], outcome["state"])
-    verdict = check(task, outcome["answer"], world)
+        raise UsageError("its question is another one now; run it again")
+    answer, world = _outcome(trace)
+    verdict = check(task, answer, world)
     return dataclasses.replace(
         made,
         success=verdict.success,
@@ -47,3 +45,14 @@ def rescored(task: Task, made: Attempt, trace: Sequence[Mapping[str, Any]]) -> A
         reason=verdict.reason,
         recovered=bool(verdict.success and made.errors),
     )
+
+
+def _outcome(trace: Sequence[Mapping[str, Any]]) -> tuple[Any, Recorded]:
+    """What an attempt answered, and the world as it left it."""
+    match next((line for line in trace if line.get("type") == "outcome"), None):
+        case {"answer": answer, "state": state, "calls": [*calls]}:
+            try:
+                return answer, Recorded([schema.decode(Called, call) for call in calls], state)
+            except (TypeError, ValueError) as error:
+                raise UsageError(f"its trace is damaged: {error}") from error
+    raise UsageError("its trace has no outcome")

@@ -16,18 +16,23 @@ import io
 import json
 import os
 import re
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from benchmarks.attempts import Attempt, from_json
+from benchmarks.run_json import damage
 from codeact import journal
 from codeact.errors import UsageError
 
 RUN, ATTEMPTS, TRACES, REPORT, LOCK = "run.json", "attempts.jsonl", "traces", "report", ".lock"
 SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL", re.IGNORECASE)
 SHORTEST_SECRET = 8
+REDACTED = "[redacted]"
+KEY = re.compile(r"[\w+-]+")
+"""What the key of an attempt is made of, and so the name of its trace."""
 
 
 class Drifted(UsageError):
@@ -55,35 +60,60 @@ class Store:
             raise UsageError(f"{self.folder}: holds no run of benchmarks: {error.strerror}") from error
         except ValueError as error:
             raise UsageError(f"{self.folder / RUN}: is damaged: {error}") from error
-        if not _is_run(found):
-            raise UsageError(f"{self.folder / RUN}: is not the configuration of a run of this version")
+        if (said := damage(found)) is not None:
+            raise UsageError(
+                f"{self.folder / RUN}: is not the configuration of a run of this version: {said}"
+            )
         return found  # type: ignore[no-any-return]
 
     def begin(self, about: Mapping[str, Any], *, allow_drift: bool = False) -> dict[str, Any]:
         """Writes the configuration of a run that begins, or that goes on. Raises Drifted where what may not change differs
         from what the run began with; with `allow_drift`, each such change is recorded instead."""
         if not self.exists:
+            if (self.folder / ATTEMPTS).exists():
+                raise UsageError(
+                    f"{self.folder}: holds attempts, and no {RUN} that says of what; name another folder with -o"
+                )
             made = {**about, "drift": []}
         else:
-            known = self.about()
-            changed = differences(known["frozen"], about["frozen"])
-            if changed and not allow_drift:
-                raise Drifted(
-                    f"{self.folder}: was begun with another configuration ({'; '.join(changed)}); begin a new run with -o, or go on with --allow-drift"
-                )
-            drift = [
-                *known.get("drift", []),
-                *([{"at": about["started"], "changes": changed}] if changed else []),
-            ]
-            made = {**known, "plan": about["plan"], "drift": drift, "went_on": about["started"]}
-            if changed:
-                made["frozen"] = about["frozen"]
+            made = self._gone_on(about, allow_drift=allow_drift)
         self.folder.mkdir(parents=True, exist_ok=True)
-        write(self.folder / RUN, json.dumps(made, indent=1, ensure_ascii=False) + "\n")
+        self._write(made)
         return made
 
+    def _gone_on(self, about: Mapping[str, Any], *, allow_drift: bool) -> dict[str, Any]:
+        """The configuration of a run that goes on, perhaps with arms that it did not have."""
+        known = self.about()
+        before, after = known["frozen"], about["frozen"]
+        old, new = before.get("prompts", {}), after.get("prompts", {})
+        if old or new:  # arms that come, or are left out for now, change nothing of the others
+            before, after = (
+                {**each, "prompts": of} for each, of in ((before, new | old), (after, old | new))
+            )
+        changed = differences(before, after)
+        if changed and not allow_drift:
+            raise Drifted(
+                f"{self.folder}: was begun with another configuration ({'; '.join(changed)}); begin a new run with -o, or go on with --allow-drift"
+            )
+        drift = [{"at": about["started"], "changes": changed}] if changed else []
+        of_arms = {
+            name: {**known.get(name, {}), **about[name]} for name in ("arms", "prompt_texts") if name in about
+        }
+        last = {name: about[name] for name in ("plan", "asked") if name in about}
+        return {
+            **known,
+            **of_arms,
+            **last,
+            "frozen": after,
+            "drift": [*known.get("drift", []), *drift],
+            "went_on": about["started"],
+        }
+
     def update(self, **changes: Any) -> None:
-        write(self.folder / RUN, json.dumps(self.about() | changes, indent=1, ensure_ascii=False) + "\n")
+        self._write(self.about() | changes)
+
+    def _write(self, about: Mapping[str, Any]) -> None:
+        write(self.folder / RUN, json.dumps(about, indent=1) + "\n")
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -96,6 +126,16 @@ class Store:
                 raise UsageError(f"{self.folder}: another process runs it; wait for its end") from None
             yield
 
+    @contextmanager
+    def reporting(self) -> Iterator[None]:
+        """No other process writes the report meanwhile: waits for one that does. Attempts may be made."""
+        folder = os.open(self.folder, os.O_RDONLY)
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(folder)
+
     # -- attempts --------------------------------------------------------------------------------------------------
 
     def lines(self) -> Iterator[Attempt]:
@@ -107,7 +147,7 @@ class Store:
         with path.open(encoding="utf-8", errors="replace") as file:
             for line in file:
                 try:
-                    yield from_json(json.loads(line))
+                    yield from_json(_told(line))
                 except (ValueError, TypeError, AttributeError, RecursionError):
                     self.unread += 1
 
@@ -124,6 +164,13 @@ class Store:
             if made.scored or place not in latest or not latest[place].scored:
                 latest[place] = made
         return [dataclasses.replace(made, infra_failures=failures[place]) for place, made in latest.items()]
+
+    def spent(self) -> float:
+        """USD that all attempts cost, failed ones too; one that was judged again, which makes another line of it, once."""
+        costs = {
+            (made.key, made.run, made.started, made.wall_s): made.cost_usd or 0.0 for made in self.lines()
+        }
+        return sum(costs.values())
 
     def append(self, made: Attempt, trace: Iterable[Mapping[str, Any]] | None = None) -> None:
         """Writes an attempt, its trace first. When this returns, both are on the disk. Raises OSError where they cannot be; nothing
@@ -152,28 +199,27 @@ class Store:
         return self.folder / TRACES / f"{key}.jsonl.gz"
 
     def read_trace(self, key: str) -> list[dict[str, Any]]:
-        """The lines of a trace. Raises UsageError where there is none, or where it is damaged."""
+        """The lines of a trace. Raises UsageError where there is none, where it is damaged, and for a key that is not the name
+        of a file of ours."""
         path = self.trace(key)
+        if not KEY.fullmatch(key):
+            raise UsageError(f"{self.folder / TRACES}: holds no trace of {key[:60]!r}")
         try:
             with gzip.open(path, "rt", encoding="utf-8") as file:
-                return [json.loads(line) for line in file]
-        except (OSError, EOFError, ValueError) as error:
+                lines = [json.loads(line) for line in file]
+        except (OSError, EOFError, ValueError, RecursionError, zlib.error) as error:
             raise UsageError(
                 f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}"
             ) from error
+        return [line for line in lines if isinstance(line, dict)]
 
 
-def _is_run(found: Any) -> bool:
-    """Whether it has what is read of every run."""
-    match found:
-        case {
-            "run": str(),
-            "started": str(),
-            "frozen": {"suite": str(), "split": str(), "model": str()},
-            "plan": {"arms": [*arms]},
-        }:
-            return all(isinstance(arm, str) for arm in arms)
-    return False
+def _told(line: str) -> Any:
+    """A line of JSON; what it escapes and no file can hold, half a character, is replaced."""
+    found = json.loads(line)
+    if "\\ud" not in line.lower():
+        return found
+    return json.loads(json.dumps(found, ensure_ascii=False).encode("utf-8", "replace"))
 
 
 def _write_whole(file: io.FileIO, content: bytes) -> None:
@@ -189,7 +235,7 @@ def write(path: Path, content: str | bytes) -> None:
     part = path.with_name(f".{path.name}.part")
     try:
         with part.open("wb", buffering=0) as file:
-            _write_whole(file, content.encode() if isinstance(content, str) else content)
+            _write_whole(file, content.encode("utf-8", "replace") if isinstance(content, str) else content)
         part.replace(path)
     except OSError:
         with contextlib.suppress(OSError):
@@ -225,5 +271,11 @@ def secrets(environment: Mapping[str, str]) -> Sequence[str]:
 def redacted(text: str, known: Sequence[str]) -> str:
     for secret in known:
         for form in (secret, json.dumps(secret, ensure_ascii=False)[1:-1]):
-            text = text.replace(form, "[redacted]")
+            text = text.replace(form, REDACTED)
     return text
+
+
+def address(url: str, known: Sequence[str]) -> str:
+    """An address without what may be secret in it: who asks, what its query says, and `known` secrets."""
+    plain = re.sub(r"^([a-z]+://)?[^/]*@", rf"\1{REDACTED}@", url, flags=re.IGNORECASE)
+    return redacted(re.sub(r"\?.*", f"?{REDACTED}", plain, flags=re.DOTALL), known)

@@ -103,7 +103,7 @@ def _attempts(store: Store) -> str:
     return rendered(
         "attempts.html",
         title=f"{about['frozen']['suite']} with {about['frozen']['model']}",
-        caption=caption(about, analyse(attempts, about["plan"]["arms"])),
+        caption=caption(about, analyse(store.attempts(about["frozen"]["model"]), about["plan"]["arms"])),
         counted=counted(len(attempts), "attempt"),
         attempts=[(number, attempts[number]) for number in _order(attempts)],
         verdict=_verdict,
@@ -167,11 +167,9 @@ def _attempt(store: Store, number: int) -> str:
 
 
 def _trace(store: Store, made: Attempt) -> tuple[list[dict[str, Any]], str]:
-    """The trace of an attempt, or why there is none. A key that is no name of a file of ours has none."""
-    if not re.fullmatch(r"[\w+-]+", made.key):
-        return [], "This attempt has no trace."
+    """The trace of an attempt, or why there is none."""
     try:
-        return [line for line in store.read_trace(made.key) if isinstance(line, dict)], ""
+        return store.read_trace(made.key), ""
     except UsageError as error:
         return [], str(error)
 

@@ -24,17 +24,19 @@ def write_report(store: Store) -> str:
     about, found = _analysed(store)
     drawn = plots(found)
     text = markdown(about, found)
-    folder = store.folder / REPORT
-    made = folder.with_name(f".{REPORT}.part")
-    shutil.rmtree(made, ignore_errors=True)
-    write(made / "summary.md", text)
-    write(made / "summary.json", json.dumps(summary(about, found), indent=1, ensure_ascii=False) + "\n")
-    write(made / "report.html", page(about, found, drawn))
-    for plot in drawn:
-        write(made / "tables" / f"{plot.name}.csv", _csv(plot.columns, plot.rows))
-        if plot.canvas is not None:
-            write(made / "plots" / f"{plot.name}.svg", plot.canvas.svg(caption(about, found)) + "\n")
-    _replace(made, folder)
+    files = {
+        "summary.md": text,
+        "summary.json": json.dumps(summary(about, found), indent=1, ensure_ascii=False) + "\n",
+        "report.html": page(about, found, drawn),
+        **{f"tables/{plot.name}.csv": _csv(plot.columns, plot.rows) for plot in drawn},
+        **{
+            f"plots/{plot.name}.svg": plot.canvas.svg(caption(about, found)) + "\n"
+            for plot in drawn
+            if plot.canvas is not None
+        },
+    }
+    with store.reporting():
+        _replace(store.folder / REPORT, files)
     return text
 
 
@@ -76,9 +78,17 @@ def _csv(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     return text.getvalue()
 
 
-def _replace(made: Path, folder: Path) -> None:
-    old = folder.with_name(f".{REPORT}.old")
-    shutil.rmtree(old, ignore_errors=True)
+def _replace(folder: Path, files: Mapping[str, str]) -> None:
+    """These files, and no others, in a folder that is never half written."""
+    made, old = (folder.with_name(f".{folder.name}.{each}") for each in ("part", "old"))
+    for each in (made, old):
+        shutil.rmtree(each, ignore_errors=True)
+    try:
+        for name, content in files.items():
+            write(made / name, content)
+    except OSError:
+        shutil.rmtree(made, ignore_errors=True)
+        raise
     if folder.exists():
         folder.rename(old)
     made.rename(folder)

@@ -306,7 +306,7 @@ ORACLE = ("-m", "scripted:oracle", "-o", "x")
         (("run", "-s", "small-tasks", *ORACLE, "--arms", "smolagents"), "scripted:oracle has none"),
         (("run", "-c", "no.toml"), "no.toml: cannot be read as TOML"),
         (("run", "-s", "small-tasks", *ORACLE, "--time-limit", "-1"), "-1.0 is not in the range x>0"),
-        (("run", "-s", "small-tasks", *ORACLE, "--cost-limit", "nan"), "nan is not a number above 0"),
+        (("run", "-s", "small-tasks", *ORACLE, "--cost-limit", "nan"), "nan is not a finite number"),
         (("run", "-s", "small-tasks", "-m", "scripted:oracle", "-o", "/proc/x"), "/proc/x: No such file or directory; check the path"),
         (("run", "-s", "dabench", *ORACLE), "give the path of your copy with --path"),
         (("report", "nowhere"), "nowhere: holds no run of benchmarks"),

@@ -7,6 +7,7 @@ import json
 import random
 import re
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -137,6 +138,16 @@ def test_a_line_that_is_no_attempt_is_counted_and_said(tmp_path: Path) -> None:
     text = write_report(Store(tmp_path))
     assert "Solved of 6 tasks: code 100 %, json 100 %." in text
     assert "7 lines of attempts.jsonl cannot be read and did not count; a crash leaves one." in text
+
+
+def test_two_reports_at_once_leave_one_that_is_whole(tmp_path: Path) -> None:
+    made = pairs([(True, True)] * 6)
+    text = report(tmp_path, made)
+    with ThreadPoolExecutor(4) as pool:
+        said = set(pool.map(lambda _: write_report(Store(tmp_path)), range(8)))
+    assert said == {text}
+    assert (tmp_path / "report" / "summary.md").read_text() == text
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["attempts.jsonl", "report", "run.json"]
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import gzip
 import json
 import multiprocessing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,7 +15,8 @@ from benchmarks.attempts import Attempt, attempt_key
 from benchmarks.store import Drifted, Store, secrets
 from codeact.errors import UsageError
 
-ABOUT = {"run": "r1", "started": "2026-01-01T00:00:00Z", "frozen": {"suite": "s", "split": "test", "model": "m", "limits": {"turns": 5}}, "plan": {"arms": ["code"]}}  # fmt: skip
+FROZEN = {"suite": "s", "split": "test", "model": "m", "limits": {"turns": 5}}
+ABOUT = {"run": "r1", "started": "2026-01-01T00:00:00Z", "frozen": FROZEN, "plan": {"arms": ["code"]}}
 
 
 def made(task: str = "t1", *, arm: str = "code", repeat: int = 1, success: bool | None = True) -> Attempt:
@@ -73,6 +76,79 @@ def test_what_was_asked_for_may_grow(tmp_path: Path) -> None:
     assert grown["run"] == "r1"
 
 
+def test_arms_come_and_go_and_what_was_asked_for_last_is_kept(tmp_path: Path) -> None:
+    def asked(**prompts: str) -> dict[str, Any]:
+        return {
+            **ABOUT,
+            "frozen": {**FROZEN, "prompts": prompts},
+            "plan": {"arms": list(prompts)},
+            "asked": {"suite": "s", "arms": ",".join(prompts)},
+            "arms": {name: {"parallel": True} for name in prompts},
+            "prompt_texts": {name: f"text of {text}" for name, text in prompts.items()},
+        }
+
+    store = Store(tmp_path)
+    store.begin(asked(code="1"))
+    store.begin(asked(code="1", json="2"))
+    store.begin(asked(json="2"))
+    found = store.about()
+    assert found["drift"] == []
+    assert found["frozen"]["prompts"] == {"code": "1", "json": "2"}
+    assert found["prompt_texts"] == {"code": "text of 1", "json": "text of 2"}
+    assert list(found["arms"]) == ["code", "json"]
+    assert (found["plan"], found["asked"]["arms"]) == ({"arms": ["json"]}, "json")
+    with pytest.raises(Drifted, match=r'prompts\.code: "1" → "3"'):
+        store.begin(asked(code="3", json="2"))
+
+
+def test_attempts_without_a_configuration_are_not_taken_for_those_of_a_run_that_begins(
+    tmp_path: Path,
+) -> None:
+    Store(tmp_path).append(made())
+    with pytest.raises(UsageError, match=r"holds attempts, and no run\.json"):
+        Store(tmp_path).begin(ABOUT)
+
+
+def test_what_was_judged_again_is_paid_once(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    first = dataclasses.replace(made(success=True), run="r1", cost_usd=0.25)
+    again = dataclasses.replace(made(success=None), run="r2", cost_usd=0.5)
+    for each in (first, again, dataclasses.replace(first, success=False), made("t2")):
+        store.append(each)
+    assert store.spent() == 0.75
+
+
+def test_a_key_from_elsewhere_names_no_file(tmp_path: Path) -> None:
+    (tmp_path / "secret.jsonl.gz").write_bytes(gzip.compress(b"{}"))
+    for key in ("../secret", str(tmp_path / "secret"), "", "a\0"):
+        with pytest.raises(UsageError, match="holds no trace of"):
+            Store(tmp_path).read_trace(key)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"repeat": 0}, {"repeat": 10**30}, {"llm_calls": -1}, {"prompt_tokens": 10**400}, {"prompt_tokens": 1.5}, {"wall_s": -5},
+        {"wall_s": 1e308}, {"cost_usd": -1}, {"cost_usd": 1e300}, {"size": 10**30}, {"success": "yes"}, {"errors": [1]}, {"key": 5},
+    ],
+)  # fmt: skip
+def test_numbers_that_cannot_be_are_damage(tmp_path: Path, change: dict[str, Any]) -> None:
+    whole = dataclasses.asdict(made())
+    (tmp_path / "attempts.jsonl").write_text(f"{json.dumps(whole)}\n{json.dumps({**whole, **change})}\n")
+    store = Store(tmp_path)
+    assert len(list(store.lines())) == 1
+    assert store.unread == 1
+    (tmp_path / "attempts.jsonl").write_text(f"{json.dumps({**whole, 'answer': -(10**30)})}\n")
+    assert [each.answer for each in store.lines()] == [-(10**30)]  # what a model answers may be any number
+
+
+def test_half_a_character_is_replaced_where_it_is_read(tmp_path: Path) -> None:
+    line = {**dataclasses.asdict(made()), "answer": {"a": "\ud800x", "b": "\U0001f332"}}
+    (tmp_path / "attempts.jsonl").write_text(json.dumps(line) + "\n")
+    (found,) = Store(tmp_path).attempts()
+    assert found.answer == {"a": "?x", "b": "\U0001f332"}
+
+
 def test_secrets_reach_neither_lines_nor_traces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     secret = 'sk-"quoted"-0123'
     monkeypatch.setenv("OPENAI_API_KEY", secret)
@@ -126,6 +202,30 @@ def test_lines_of_the_first_version_are_read(tmp_path: Path) -> None:
     (tmp_path / "attempts.jsonl").write_text(f'{json.dumps(old)}\n[]\n{{"task": "no attempt"}}\n')
     (found,) = Store(tmp_path).attempts()
     assert (found.task, found.total_tokens, found.stop_reason) == ("small-01", 15, "turn_limit")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"frozen": 3}, "frozen"),
+        ({"frozen": {**FROZEN, "split": "x"}}, r"frozen\.split"),
+        ({"frozen": {**FROZEN, "limits": {"turns": "x"}}}, r"frozen\.limits\.turns"),
+        ({"frozen": {**FROZEN, "sampling": {"temperature": "hot"}}}, r"frozen\.sampling\.temperature"),
+        ({"frozen": {**FROZEN, "prompts": [1]}}, r"frozen\.prompts"),
+        ({"frozen": {**FROZEN, "suite_versions": 5}}, r"frozen\.suite_versions"),
+        ({"frozen": {**FROZEN, "commit": 5}}, r"frozen\.commit"),
+        ({"plan": {}}, "plan"),
+        ({"plan": {"arms": [], "path": 5}}, r"plan\.path"),
+        ({"drift": [1]}, r"drift\[0\]"),
+        ({"machine": 5}, "machine"),
+        ({"prompt_texts": {"code": 5}}, r"prompt_texts\.code"),
+        ({"last": {}}, "last"),
+    ],
+)
+def test_a_configuration_of_another_form_is_said(tmp_path: Path, change: dict[str, Any], words: str) -> None:
+    (tmp_path / "run.json").write_text(json.dumps({**ABOUT, **change}))
+    with pytest.raises(UsageError, match=rf"not the configuration of a run of this version: {words}: "):
+        Store(tmp_path).about()
 
 
 @pytest.mark.parametrize("content", [None, "", "{}", "[1]", '{"frozen": 3}'])
