@@ -35,15 +35,14 @@ class Finite(click.FloatRange):
         return number
 
 
-class Said(click.ParamType):
+class Said(click.types.StringParamType):
     """A text that is not empty: a variable that is not set must not become another choice."""
 
-    name = "text"
-
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        if not str(value).strip():
+        text = str(super().convert(value, param, ctx))
+        if not text.strip():
             self.fail("it is empty; leave it out, or give a value", param, ctx)
-        return str(value)
+        return text
 
 
 AMOUNT = Finite(min=0, min_open=True)
