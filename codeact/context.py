@@ -41,13 +41,17 @@ def system_text(how: str, where: str, tools: str) -> str:
     return f"{text}\n\n{prompt_file('tools.md').replace('{tools}', tools).strip()}" if tools else text
 
 
-def where_text(packages: str, network: str) -> str:
-    return prompt_file("where.md").replace("{packages}", packages).replace("{network}", network)
+def where_text(packages: str, network: str, *, files: bool = True) -> str:
+    """Where code runs. `files`: whether the task comes with any."""
+    said = tomllib.loads(prompt_file("files.toml"))["some" if files else "none"]
+    text = prompt_file("where.md").replace("{files}", said)
+    return text.replace("{packages}", packages).replace("{network}", network)
 
 
-def example() -> list[Message]:
-    """One worked task, as the turns of a conversation."""
-    parts = re.split(r"^# (user|assistant)\n", prompt_file("example.md"), flags=re.MULTILINE)[1:]
+def example(*, files: bool = True) -> list[Message]:
+    """One worked task, as the turns of a conversation. `files`: one that comes with a file."""
+    text = prompt_file("example.md" if files else "example_plain.md")
+    parts = re.split(r"^# (user|assistant)\n", text, flags=re.MULTILINE)[1:]
     return [
         Message("user" if role == "user" else "assistant", text.strip())
         for role, text in zip(parts[::2], parts[1::2], strict=True)
@@ -72,10 +76,14 @@ def asked(check: Check) -> str:
 
 
 def keep_all(
-    log: Iterable[events.Event], pictures: Mapping[str, Image], example: Sequence[Message]
+    log: Iterable[events.Event],
+    pictures: Mapping[str, Image],
+    example: Sequence[Message] = (),
+    plain: Sequence[Message] = (),
 ) -> list[Message]:
-    """Every turn in full. `pictures` holds the images of observations by their name, `example` is a worked task that goes
-    before. What native calls came to stands right behind them, whatever came between."""
+    """Every turn in full. `pictures` holds the images of observations by their name. A worked task goes before: `example`,
+    which has a file, where the task has data, and `plain`, which has none, where it has none: a model asks for the file that
+    it saw. What native calls came to stands right behind them, whatever came between."""
     messages: list[Message] = []
     open_: Sequence[Call] = ()
     held: list[Message] = []
@@ -89,7 +97,8 @@ def keep_all(
     for event in log:
         match event:
             case events.RunStarted():
-                messages += [Message("system", event.system), *example, Message("user", event.first)]
+                worked = example if _has_data(event) else plain
+                messages += [Message("system", event.system), *worked, Message("user", event.first)]
             case events.Replied():
                 close({})
                 messages.append(_reply(event))
@@ -106,6 +115,10 @@ def keep_all(
                 (held if open_ else messages).append(Message("user", event.text))
     close({})
     return list(merged(messages))
+
+
+def _has_data(event: events.RunStarted) -> bool:
+    return bool(event.settings.get("data") or event.settings.get("given"))
 
 
 def _reply(event: events.Replied) -> Message:

@@ -35,7 +35,7 @@ HOW_WRITTEN = (
 @dataclass(frozen=True, slots=True)
 class Style:
     """`how` is the block of the prompt that differs from style to style, `said` what follows an observation, `example` a
-    worked task as messages. `functions` are the definitions that are sent, `tools` the tools that they stand for, by name.
+    worked task as messages, and `plain` one without data. `functions` are the definitions that are sent, `tools` the tools that they stand for, by name.
     `code`: code is run, so that there is a sandbox; `imports`: it can import the tools. `one_call`: the first call of a
     reply is made, and no other. `complete` says where a reply can be ended while it streams."""
 
@@ -43,6 +43,7 @@ class Style:
     how: str
     said: Mapping[str, str]
     example: tuple[Message, ...] = ()
+    plain: tuple[Message, ...] = ()
     functions: tuple[Mapping[str, Any], ...] = ()
     tools: Mapping[str, Tool] = field(default_factory=dict)
     code: bool = True
@@ -75,6 +76,7 @@ FENCED = Style(
     context.prompt_file("act_fenced.md"),
     context.follow_ups("fenced"),
     tuple(context.example()),
+    tuple(context.example(files=False)),
 )
 
 
@@ -92,7 +94,8 @@ def style(
             return FENCED
         case "python-tool":
             how, said = context.prompt_file("act_python_tool.md"), context.follow_ups(name)
-            return Style(name, how, said, _example(said), (_code_function(PYTHON),))
+            examples = (_example(said, files=True), _example(said, files=False))
+            return Style(name, how, said, *examples, (_code_function(PYTHON),))
         case "functions":
             return _functions(tools, answer, run_python=run_python, parallel=parallel)
     raise UsageError(f"actions={name!r} is not known; write {', '.join(STYLES)}")
@@ -111,7 +114,14 @@ def _functions(
     functions += [_code_function(RUN_PYTHON)] if run_python else []
     functions.append(_answer_function(answer))
     return Style(
-        "functions", how, said, (), tuple(functions), named, run_python, False, one_call=not parallel
+        "functions",
+        how,
+        said,
+        functions=tuple(functions),
+        tools=named,
+        code=run_python,
+        imports=False,
+        one_call=not parallel,
     )
 
 
@@ -171,10 +181,10 @@ def _function(
     }
 
 
-def _example(said: Mapping[str, str]) -> tuple[Message, ...]:
+def _example(said: Mapping[str, str], *, files: bool) -> tuple[Message, ...]:
     """The worked task with calls in place of blocks."""
     messages: list[Message] = []
-    for message in context.example():
+    for message in context.example(files=files):
         if message.role == "assistant":
             thoughts, _, source = message.content.partition("```python\n")
             number = sum(bool(each.calls) for each in messages) + 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import base64
 import datetime
 import decimal
@@ -26,9 +27,12 @@ MAX_PLAIN = 1024 * 1024
 MAX_DEPTH = 64
 MAX_ROWS = 100_000
 MAX_COLUMNS = 20
+MAX_LOOKED_AT = 200
+"""Values that are searched for a key."""
 MAX_INNER = 2
 """How many levels of a value the model is told of."""
 NOTHING: Mapping[str, str] = {}
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _KINDS: dict[str, type[Exception]] = {"TypeError": TypeError, "ValueError": ValueError}
 
 
@@ -239,10 +243,22 @@ def install(*, typed: bool = False) -> None:
     function.__name__ = function.__qualname__ = "final_answer"
     shell.user_ns["final_answer"] = function
     shell.user_ns_hidden["final_answer"] = function
+    shell.ast_transformers.append(_Kept())
     _install_given(shell)
     shell.events.register("post_run_cell", _tell_names)
     _quieten()
     shell.execution_count = 1  # what is set up here is no cell of the author's
+
+
+class _Kept:
+    """Leaves definitions of `final_answer` out of the cells: models write one to have it called, and would answer nobody."""
+
+    def visit(self, tree: ast.Module) -> ast.Module:
+        own = [node for node in tree.body if isinstance(node, _DEFINITIONS) and node.name == "final_answer"]
+        if own:
+            tree.body = [node for node in tree.body if node not in own]
+            print("final_answer is there already: the definition of it was left out", file=sys.stderr)
+        return tree
 
 
 def _install_given(shell: Any) -> None:
@@ -259,15 +275,16 @@ def _quieten() -> None:
 
 def _tell_names(result: Any) -> None:
     if result.error_in_exec is not None and result.info.store_history is not False:
-        tell()
+        tell(result.error_in_exec)
     if (calling := _calling()) is not None:
         calling.last = None
 
 
-def tell() -> None:
-    """Tells the host which variables there are, and what the last call of this cell gave, in case no variable holds it."""
+def tell(error: BaseException | None = None) -> None:
+    """Tells the host which variables there are; what the last call of this cell gave, in case no variable holds it; and where
+    the key is that was looked for in vain."""
     try:
-        call("names", {"variables": names(), "call": _last_call()})
+        call("names", {"variables": names(), "call": _last_call(), "place": _place_of(error)})
     except (HostCallError, OSError):
         pass
 
@@ -278,10 +295,34 @@ def _last_call() -> list[str] | None:
     if calling is None or calling.last is None:
         return None
     path, value = calling.last
+    if any(value is each for each in vars(sys.modules["__main__"]).values()):
+        return None  # it is told of with the variables
     try:
         return [path, _kind(value)]
     except Exception:  # noqa: BLE001 - it was changed while it was looked at
         return None
+
+
+def _place_of(error: BaseException | None) -> list[str] | None:
+    """A key that a dict did not have, and an expression for where it is in the variables or in what the last call gave."""
+    if type(error) is not KeyError or len(error.args) != 1 or type(error.args[0]) is not str:
+        return None
+    key, calling = error.args[0], _calling()
+    roots = [(name, value) for name, value in vars(sys.modules["__main__"]).items() if name[:1] != "_"]
+    if calling is not None and calling.last is not None:
+        roots.insert(0, (f"{calling.last[0]}(...)", calling.last[1]))
+    waiting = [(name, value) for name, value in roots if type(value) in (dict, list)]
+    for _ in range(MAX_LOOKED_AT):
+        if not waiting:
+            return None
+        path, value = waiting.pop(0)
+        if isinstance(value, dict) and key in value:
+            return [key, f"{path}[{key!r}]"]
+        inside = value.items() if isinstance(value, dict) else enumerate(value[:1])
+        waiting += [
+            (f"{path}[{at!r}]", item) for at, item in list(inside)[:MAX_COLUMNS] if type(item) in (dict, list)
+        ]
+    return None
 
 
 def _calling() -> Any:

@@ -42,7 +42,7 @@ class Asking:
         """Asks the model and reads its reply. A reply that was cut is never executed."""
         began = time.monotonic()
         request = Request(
-            context.keep_all(self._record.log, self._record.pictures, self._style.example),
+            context.keep_all(self._record.log, self._record.pictures, self._style.example, self._style.plain),
             tools=self._style.functions,
             one_call=self._style.one_call,
             **self._warmth(),

@@ -15,6 +15,7 @@ from codeact.errors import Answered
 from codeact.pump import Pump
 from codeact.recorded import RecordedCalls
 from codeact.run.answering import Answering
+from codeact.run.hints import hints, told
 from codeact.run.history import Past, history
 from codeact.run.meter import Meter
 from codeact.run.record import Record
@@ -29,7 +30,6 @@ from codeact.types import Reading
 from sandbox import CellResult, Connection, Notice, Output, Rung, Sandbox, SandboxError
 from sandbox.cells import FLOODED, LOST_VARIABLES
 
-MISSING_NAME = re.compile(r"name '(\w+)' is not defined")
 CELL_NUMBER = re.compile(r"(?<=\bCell )\d+")
 NOT_BEGUN = "the code was not run: the person said stop before it began"
 AGAIN_SECONDS = 0.1
@@ -70,7 +70,7 @@ class Cells:
         self.count = 0
         self.restoring = False
         self._names: Mapping[str, str] = {}
-        self._last_call = ""
+        self._told: list[str] = []
         self._asked_unseen = False
         self._full_texts = 0
         self.ran = False
@@ -175,7 +175,7 @@ class Cells:
 
     def shown(self) -> list[str]:
         """What the model was shown so far, but its rules."""
-        messages = context.keep_all(self._record.log, {}, self._setup.style.example)
+        messages = context.keep_all(self._record.log, {}, self._setup.style.example, self._setup.style.plain)
         return [message.content for message in messages if message.role in ("user", "tool")]
 
     # -- one cell ------------------------------------------------------------------------------------------------
@@ -186,7 +186,7 @@ class Cells:
             return CellResult("interrupted", (*said, Notice(NOT_BEGUN)))
         left = self._meter.left()
         timeout = self._setup.cell_timeout if left is None else min(self._setup.cell_timeout, max(left, 1.0))
-        self._names, self._last_call = {}, ""
+        self._names, self._told = {}, []
         self.ran = True
         longest = math.inf if left is None else left
         outputs = self._box.stream(source, timeout=timeout, max_timeout=longest, afresh=False)
@@ -274,19 +274,12 @@ class Cells:
             return said["slow"]
         if cell.status != "ok":
             names = said["names"].format(names=observation.names_text(self._names)) if self._names else ""
-            hints = (names, self._last_call, self._import(source, cell), said["error"])
-            return "\n".join(filter(None, hints))
+            tools = self._setup.tools.tools if self._setup.style.imports else ()
+            found = hints(source, cell, tools, self._box, said)
+            return "\n".join(filter(None, (names, *self._told, *found, said["error"])))
         if text == observation.NOTHING:
             return said["nothing"]
         return said["empty" if observation.is_empty(text) else "ok"]
-
-    def _import(self, source: str, cell: CellResult) -> str:
-        """How to import the tools that a cell used without doing so."""
-        missing = MISSING_NAME.match(cell.error.message) if cell.error is not None else None
-        if missing is None or not self._setup.style.imports:
-            return ""
-        lines = prompt.imports(self._setup.tools.tools, missing[1], source)
-        return self._said["not_imported"].format(name=missing[1], imports=lines) if lines else ""
 
     @property
     def modules(self) -> Mapping[str, str]:
@@ -372,11 +365,9 @@ class Cells:
     def take_names(self, payload: Any) -> None:
         """`names`, called by code in the sandbox: the variables that there are after a cell that failed, and its last call."""
         match payload:
-            case {"variables": dict() as found, "call": made} if not self.restoring:
+            case {"variables": dict() as found, "call": made, "place": place} if not self.restoring:
                 self._names = {str(k)[:60]: str(v)[:400] for k, v in list(found.items())[:40]}
-                match made:
-                    case [str() as tool, str() as gave]:
-                        self._last_call = self._said["gave"].format(tool=tool[:100], gave=gave[:400])
+                self._told = list(told(made, place, self._said))
 
 
 def _to_the_end(outputs: Generator[Output, None, CellResult]) -> Iterator[Output | CellResult]:

@@ -19,7 +19,7 @@ def started(task: str, setup: Setup, held: Held, box: Sandbox, cells: Cells) -> 
         task=task,
         model=setup.model.name,
         settings={**_settings(setup, box), **held.recorded(), "loaded": list(cells.loaded)},
-        system=_rules(setup),
+        system=_rules(setup, files=bool(held.files or held.values)),
         first=context.first_text(task, described, context.asked(setup.check)),
     )
 
@@ -46,11 +46,11 @@ def _settings(setup: Setup, box: Sandbox) -> dict[str, Any]:
     }
 
 
-def _rules(setup: Setup) -> str:
+def _rules(setup: Setup, *, files: bool) -> str:
     """The system message."""
     where = ""
     if setup.style.code:
         installed = workspace.described(setup.image, setup.packages)
-        where = context.where_text(installed, workspace.network(setup.network))
+        where = context.where_text(installed, workspace.network(setup.network), files=files)
     tools = prompt.describe(setup.tools.tools) if setup.style.imports else ""
     return context.system_text(setup.style.how, where, tools)

@@ -22,10 +22,16 @@ from tests.integration.test_agent import block, observations
 pytestmark = pytest.mark.docker
 
 
-def solve(tmp_path: Path, cells: Sequence[str], tools: Sequence[Callable[..., Any]], **how: Any) -> Result:
+def solve(
+    tmp_path: Path,
+    cells: Sequence[str],
+    tools: Sequence[Callable[..., Any]],
+    data: dict[str, Path] | None = None,
+    **how: Any,
+) -> Result:
     model = ScriptedModel([block(cell) for cell in cells])
     agent = Agent(model, image="minimal", runs=tmp_path / "runs", tools=tools, **how)
-    return agent.run("Do it.")
+    return agent.run("Do it.", data=data)
 
 
 def of(result: Result, kind: type[Any]) -> list[Any]:
@@ -116,13 +122,41 @@ def test_what_the_last_call_gave_is_told_in_its_shape_when_code_fails(tmp_path: 
             "by": {},
         }
 
-    codes = ["one = orders('a')\norders('a')[0]", "one['id']", "final_answer(one['pages'])"]
-    first, second, _ = observations(solve(tmp_path, codes, [orders]))
+    codes = [
+        "one = orders('a')\norders('a')[0]",
+        "[order['id'] for order in one]",
+        "one['id']",
+        "orders('b')['product']",
+        "[o['none'] for o in one['orders']]",
+        "final_answer(one['pages'])",
+    ]
+    first, keys, second, third, fourth, _ = observations(solve(tmp_path, codes, [orders]))
     shape = "dict with 'orders' (list of 2, the first a dict with 'id', 'lines' (list of 1)), 'pages', 'by'"
     assert f"one ({shape})" in first
     assert f"The last call, of orders, gave a {shape}." in first
+    assert "\nA loop over a dict goes through its keys, which are texts: loop over the list in it.\n" in keys
     assert "last call" not in second
     assert f"one ({shape})" in second
+    assert "\n'id' is here: one['orders'][0]['id'].\n" in second
+    assert "\n'product' is here: orders(...)['orders'][0]['lines'][0]['product'].\n" in third
+    assert "is here" not in fourth
+
+
+def test_code_that_takes_for_given_what_is_not_there_is_told_what_there_is(tmp_path: Path) -> None:
+    file = tmp_path / "sales.csv"
+    file.write_text("a\n1\n")
+    codes = [
+        "open('data/waits.csv')",
+        "return 1",
+        "def final_answer(value): return value\nfinal_answer(add(1, 2))",
+    ]
+    plus = tool(effects="read", name="add")(lambda a, b: a + b)
+    with_file = solve(tmp_path, codes, [plus], {"sales.csv": file})
+    missing, returned, _ = observations(with_file)
+    assert "\nThe files in `data/` are: data/sales.csv.\n" in missing
+    assert "\nCode of a block stands in no function, so nothing can be returned" in returned
+    assert with_file.answer == 3  # the definition would have had nobody hear of it
+    assert "\nThere are no files in `data/`.\n" in observations(solve(tmp_path, codes, [plus]))[0]
 
 
 def test_a_refusal_is_an_exception_with_the_reason(tmp_path: Path) -> None:

@@ -13,14 +13,14 @@ from sandbox.types import Image
 INVENTED = "Look.\n```python\nprint(1)\n```\nObservation: 1\n"
 
 
-def log() -> list[events.Event]:
+def log(**settings: object) -> list[events.Event]:
     def replied(turn: int, text: str) -> events.Replied:
         return events.Replied(
             turn=turn, text=text, reading=read(text), finish="stop", usage=Usage(1), model="m", seconds=0.1
         )
 
     return [
-        events.RunStarted(task="t", model="m", settings={}, system="S", first="F"),
+        events.RunStarted(task="t", model="m", settings=settings, system="S", first="F"),
         replied(1, INVENTED),
         events.Observed(turn=1, text="Output:\n1", images=("figure-1.png",)),
         replied(2, ""),
@@ -29,7 +29,7 @@ def log() -> list[events.Event]:
 
 def test_each_turn_is_a_reply_and_an_observation() -> None:
     picture = Image("image/png", "AAAA")
-    messages = context.keep_all(log(), {"figure-1.png": picture}, context.example())
+    messages = context.keep_all(log(data={"a.csv": "a"}), {"figure-1.png": picture}, context.example())
     example = context.example()
     assert [m.role for m in example] == ["user", "assistant", "user", "assistant"]
     assert messages[0].content == "S"
@@ -41,6 +41,19 @@ def test_each_turn_is_a_reply_and_an_observation() -> None:
         ("assistant", context.EMPTY_REPLY),
     ]
     assert messages[7].images == (picture,)
+
+
+def test_a_task_without_data_has_a_worked_example_without_data() -> None:
+    """A model asks for the file that it saw in the example."""
+    with_file, plain = context.example(), context.example(files=False)
+    assert [m.role for m in plain] == [m.role for m in with_file]
+    assert "data/" in with_file[0].content
+    assert "data/" not in "".join(m.content for m in plain)
+    values = {"df": "given/df.arrow"}
+    assert context.keep_all(log(data={}, given=values), {}, with_file, plain)[1:5] == with_file
+    assert context.keep_all(log(data={}, given={}), {}, with_file, plain)[1:5] == plain
+    assert "comes with no files" in context.where_text("pandas", "No network.", files=False)
+    assert "lie in `data/`" in context.where_text("pandas", "No network.")
 
 
 def test_messages_are_only_added_at_the_end() -> None:
