@@ -219,7 +219,9 @@ def asked_of(folder: Path, **changes: Any) -> dict[str, Any]:
     where there is no run, and where it does not tell."""
     match Store(folder).about():
         case {"asked": {"suite": str()} as asked}:
-            given = {name: value for name, value in {**asked, **changes}.items() if value is not None}
+            given = {
+                name: value for each in (asked, changes) for name, value in each.items() if value is not None
+            }
             if REDACTED in str(given.get("base_url")):
                 raise UsageError(
                     f"{folder}: its endpoint's address held a secret, which is not kept; give --base-url again"

@@ -129,9 +129,17 @@ def about(folder: Path, **flags: Any) -> None:
 
 
 def test_a_run_is_resumed_as_it_was_asked_for_but_for_what_is_given(tmp_path: Path) -> None:
-    about(tmp_path, suite="small-tasks", arms="json", jobs=3, base_url=None, tasks=["small-01"])
-    assert asked_of(tmp_path, jobs=2, cost_limit=None) == {
-        "suite": "small-tasks", "arms": "json", "jobs": 2, "tasks": ["small-01"], "out": str(tmp_path),
+    about(
+        tmp_path,
+        suite="small-tasks",
+        arms="json",
+        jobs=3,
+        limit=None,
+        tasks=["small-01"],
+        base_url="http://host/v1",
+    )
+    assert asked_of(tmp_path, jobs=2, cost_limit=None, base_url=None) == {
+        "suite": "small-tasks", "arms": "json", "jobs": 2, "tasks": ["small-01"], "out": str(tmp_path), "base_url": "http://host/v1",
     }  # fmt: skip
 
 
