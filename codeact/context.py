@@ -82,8 +82,8 @@ def keep_all(
     plain: Sequence[Message] = (),
 ) -> list[Message]:
     """Every turn in full. `pictures` holds the images of observations by their name. A worked task goes before: `example`,
-    which has a file, where the task has data, and `plain`, which has none, where it has none: a model asks for the file that
-    it saw. What native calls came to stands right behind them, whatever came between."""
+    which has a file, where the task has data, and `plain` where it has neither data nor tools: models take what they saw in the
+    example for what they have. What native calls came to stands right behind them, whatever came between."""
     messages: list[Message] = []
     open_: Sequence[Call] = ()
     held: list[Message] = []
@@ -97,7 +97,7 @@ def keep_all(
     for event in log:
         match event:
             case events.RunStarted():
-                worked = example if _has_data(event) else plain
+                worked = _fitting(event, example, plain)
                 messages += [Message("system", event.system), *worked, Message("user", event.first)]
             case events.Replied():
                 close({})
@@ -117,8 +117,13 @@ def keep_all(
     return list(merged(messages))
 
 
-def _has_data(event: events.RunStarted) -> bool:
-    return bool(event.settings.get("data") or event.settings.get("given"))
+def _fitting(
+    event: events.RunStarted, example: Sequence[Message], plain: Sequence[Message]
+) -> Sequence[Message]:
+    """The worked task that is like this one; none for one that is about tools, since there is none that has these tools."""
+    if event.settings.get("data") or event.settings.get("given"):
+        return example
+    return () if event.settings.get("tools") else plain
 
 
 def _reply(event: events.Replied) -> Message:

@@ -71,7 +71,7 @@ class Cells:
         self.restoring = False
         self._names: Mapping[str, str] = {}
         self._told: list[str] = []
-        self._asked_unseen = False
+        self._asked_unseen = self._asked_uncalled = False
         self._full_texts = 0
         self.ran = False
         self.taking = Taking(box)
@@ -98,9 +98,8 @@ class Cells:
 
     def execute(self, turn: int, reading: Reading) -> Iterator[events.Event]:
         """Runs the actions of a reply up to the first that fails; ends the run when one of them gave the answer."""
-        invented = self._made_up(reading)
-        if invented is not None:
-            yield self.observe(turn, self._said["unseen"].format(value=invented))
+        if self._setup.model.small and (doubt := self._doubt(reading)):
+            yield self.observe(turn, doubt)
             return
         done: list[Past] = []
         texts: list[str] = []
@@ -165,13 +164,27 @@ class Cells:
             events.Observed(turn=turn, text=text, cell=cell, images=images, earlier=earlier, results=results)
         )
 
-    def _made_up(self, reading: Reading) -> str | None:
-        """A constant that a small model answers with and that it was never shown. It is asked about once."""
-        if not self._setup.model.small or self._asked_unseen or len(reading.actions) != 1:
-            return None
-        invented = unseen.made_up(reading.actions[0].source, self.shown(), begun=self.ran)
-        self._asked_unseen = invented is not None
-        return invented
+    def _doubt(self, reading: Reading) -> str | None:
+        """What a small model is asked, once, about an answer that cannot come from anywhere: a constant that it was never shown,
+        or whatever it computes where the task is about tools and none was called."""
+        source = "\n".join(action.source for action in reading.actions)
+        if not self._asked_unseen and len(reading.actions) == 1:
+            invented = unseen.made_up(source, self.shown(), begun=self.ran)
+            self._asked_unseen = invented is not None
+            if invented is not None:
+                return self._said["unseen"].format(value=invented)
+        if not self._asked_uncalled and self._without_tools(source):
+            self._asked_uncalled = True
+            return self._said["not_called"]
+        return None
+
+    def _without_tools(self, source: str) -> bool:
+        """Whether code answers though there is nothing but tools to find an answer with, and neither it nor any before calls one."""
+        if not self.imports or self.loaded or self.described is not None or "final_answer" not in source:
+            return False
+        if any(isinstance(event, events.ToolCalled) for event in self._record.log):
+            return False
+        return not {tool.name for tool in self._setup.tools.tools}.intersection(re.findall(r"\w+", source))
 
     def shown(self) -> list[str]:
         """What the model was shown so far, but its rules."""

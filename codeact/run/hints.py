@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -14,24 +15,47 @@ MAX_FILES = 20
 MAX_NAME = 100
 MAX_SHAPE = 400
 """Characters."""
+MAX_TOOLS = 40
+"""Named at most; of more, those with a name like the one that was tried."""
+MAX_LIKE = 5
+_NO_TOOL = re.compile(
+    r"(?:cannot import name |module 'tools[\w.]*' has no attribute |^tools has no )'(\w+)'(?! from '(?!tools))"
+)
 _MISSING = re.compile(r"name '(\w+)' is not defined")
 
 
 def hints(
     source: str, cell: CellResult, tools: Sequence[Tool], box: Sandbox, said: Mapping[str, str]
 ) -> Iterator[str]:
-    """Lines for the model about a cell that failed: how to import a tool, which files there are, what a
+    """Lines for the model about a cell that failed: how to import a tool, which tools and files there are, what a
     loop goes through, where `return` can stand."""
     match cell.error:
         case CellError("NameError", message) if missing := _MISSING.match(message):
             if lines := prompt.imports(tools, missing[1], source):
                 yield said["not_imported"].format(name=missing[1], imports=lines)
+            elif tools and re.search(rf"\b{missing[1]}\(", source):
+                yield _no_tool(missing[1], tools, said)
+        case CellError("ImportError" | "AttributeError", message) if tools and (
+            missing := _NO_TOOL.search(message)
+        ):
+            yield _no_tool(missing[1], tools, said)
         case CellError("FileNotFoundError") if cell.lost is None:
             yield _files(box, said)
         case CellError("SyntaxError", message) if "'return' outside function" in message:
             yield said["outside"]
         case CellError("TypeError", message) if message.startswith("string indices must be integers"):
             yield said["keys"]
+
+
+def _no_tool(name: str, tools: Sequence[Tool], said: Mapping[str, str]) -> str:
+    known = [tool.path for tool in tools]
+    if len(known) > MAX_TOOLS:
+        known = [path for path in known if path.rpartition(".")[2] in _like(name, known)]
+    return said["no_tool" if known else "no_tool_like"].format(name=name, known=", ".join(known))
+
+
+def _like(name: str, paths: Sequence[str]) -> list[str]:
+    return difflib.get_close_matches(name, [path.rpartition(".")[2] for path in paths], n=MAX_LIKE)
 
 
 def told(call: object, place: object, said: Mapping[str, str]) -> Iterator[str]:

@@ -14,6 +14,7 @@ from codeact import events, journal, warm
 from codeact.agent import Agent
 from codeact.errors import ModelError, UsageError
 from codeact.models import ScriptedModel
+from codeact.tools.functions import tool
 from codeact.types import Delta, Reply, Request, Result, RunLimits
 from sandbox import Limits, Pool
 from tests.sites import Site
@@ -366,6 +367,24 @@ def test_a_small_model_is_asked_once_where_a_constant_comes_from(tmp_path: Path)
     assert observations(result)[1].startswith("The value 42 was in no output")
     assert (result.status, result.answer, result.usage.calls) == ("answered", 42, 3)
     assert solve(tmp_path, replies)[0].usage.calls == 2
+
+
+def test_a_small_model_that_answers_without_the_tools_it_has_is_asked_once(tmp_path: Path) -> None:
+    @tool(effects="read")
+    def price(of: str) -> int:
+        return 7
+
+    invented = block("prices = {'A': 3}\nfinal_answer(prices['A'])")
+    result, _ = solve(tmp_path, [invented, block("final_answer(price('A'))")], small=True, tools=[price])
+    assert observations(result)[0].startswith(
+        "No tool has been called yet, so what the code holds is made up"
+    )
+    assert result.answer == 7
+    assert solve(tmp_path, [invented, invented], small=True, tools=[price])[0].answer == 3
+    assert solve(tmp_path, [invented], tools=[price])[0].answer == 3
+    (tmp_path / "a.txt").write_text("A,3")
+    with_data, _ = solve(tmp_path, [invented], small=True, tools=[price], data={"a.txt": tmp_path / "a.txt"})
+    assert with_data.usage.calls == 1
 
 
 def test_connections_are_events_and_the_rules_tell_what_there_is(tmp_path: Path) -> None:

@@ -52,6 +52,8 @@ def test_a_task_without_data_has_a_worked_example_without_data() -> None:
     values = {"df": "given/df.arrow"}
     assert context.keep_all(log(data={}, given=values), {}, with_file, plain)[1:5] == with_file
     assert context.keep_all(log(data={}, given={}), {}, with_file, plain)[1:5] == plain
+    about_tools = context.keep_all(log(data={}, given={}, tools=["find"]), {}, with_file, plain)
+    assert [m.content for m in about_tools[:2]] == ["S", "F"]
     assert "comes with no files" in context.where_text("pandas", "No network.", files=False)
     assert "lie in `data/`" in context.where_text("pandas", "No network.")
 
