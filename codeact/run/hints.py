@@ -16,8 +16,7 @@ MAX_NAME = 100
 MAX_SHAPE = 400
 """Characters."""
 MAX_TOOLS = 40
-"""Named at most; of more, those with a name like the one that was tried."""
-MAX_LIKE = 5
+MAX_NEAR = 3
 _NO_TOOL = re.compile(
     r"(?:cannot import name |module 'tools[\w.]*' has no attribute |^tools has no )'(\w+)'(?! from '(?!tools))"
 )
@@ -48,14 +47,17 @@ def hints(
 
 
 def _no_tool(name: str, tools: Sequence[Tool], said: Mapping[str, str]) -> str:
-    known = [tool.path for tool in tools]
-    if len(known) > MAX_TOOLS:
-        known = [path for path in known if path.rpartition(".")[2] in _like(name, known)]
-    return said["no_tool" if known else "no_tool_like"].format(name=name, known=", ".join(known))
+    """Those with a name like it, as they are called; where there are none, all, or how to find one."""
+    near = difflib.get_close_matches(name, [tool.name for tool in tools], n=MAX_NEAR)
+    alike = [_called(tool) for each in near for tool in tools if tool.name == each]
+    if alike or len(tools) <= MAX_TOOLS:
+        known = alike or [tool.path for tool in tools]
+        return said["no_tool"].format(name=name, known="; ".join(dict.fromkeys(known)))
+    return said["no_tool_like"].format(name=name)
 
 
-def _like(name: str, paths: Sequence[str]) -> list[str]:
-    return difflib.get_close_matches(name, [path.rpartition(".")[2] for path in paths], n=MAX_LIKE)
+def _called(tool: Tool) -> str:
+    return f"{tool.namespace}.{tool.signature}" if tool.namespace else tool.signature
 
 
 def told(call: object, place: object, said: Mapping[str, str]) -> Iterator[str]:

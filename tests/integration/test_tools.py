@@ -161,20 +161,22 @@ def test_code_that_takes_for_given_what_is_not_there_is_told_what_there_is(tmp_p
 
 def test_tools_that_there_are_not_are_answered_with_those_that_there_are(tmp_path: Path) -> None:
     codes = [
-        "find_order('A-1')",
-        "from tools.shop import find_order",
-        "tools.find_order('A-1')",
-        "x = order",
+        "order_state('A-1')",
+        "from tools.shop import zzz",
+        "tools.order_state('A-1')",
+        "x = order_state",
         "final_answer(1)",
     ]
     called, imported, attribute, variable, _ = observations(solve(tmp_path, codes, [order_status, refund]))
-    wanted = "\nThere is no tool find_order. There are: shop.order_status, shop.refund.\n"
-    assert [wanted in text for text in (called, imported, attribute, variable)] == [True, True, True, False]
+    signature = "order_status(order_id: str, *, details: bool = False) -> dict[str, Any]"
+    near = f"\nThere is no tool order_state. Take one of these: shop.{signature}.\n"
+    assert [near in text for text in (called, attribute, variable)] == [True, True, False]
+    assert "\nThere is no tool zzz. Take one of these: shop.order_status; shop.refund.\n" in imported
     many = [tool(effects="read", name=f"number_{n}")(lambda: 1) for n in range(41)]
     like, unlike, _ = observations(
         solve(tmp_path, ["order_state()", "zzz()", "final_answer(1)"], [order_status, *many])
     )
-    assert "\nThere is no tool order_state. There are: shop.order_status.\n" in like
+    assert near in like
     assert "\nThere is no tool zzz. Look for one: tools.search(" in unlike
 
 
