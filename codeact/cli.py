@@ -114,7 +114,13 @@ def usage_line(error: click.ClickException) -> str:
             return f"{error.param.opts[-1]}: {error.message.rstrip('.')}; {help_hint}"
         case click.BadOptionUsage():
             return f"{error.option_name}: {error.message.rstrip('.')}; {help_hint}"
+    if isinstance(error, click.UsageError) and "extra argument" in error.message and _takes_task(error.ctx):
+        help_hint = f"put the task in quotes, or {help_hint}"
     return f"{error.message.rstrip('.')}; {help_hint}"
+
+
+def _takes_task(ctx: click.Context | None) -> bool:
+    return ctx is not None and any(param.name == "task" for param in ctx.command.params)
 
 
 def _prepare_streams() -> None:

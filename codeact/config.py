@@ -140,7 +140,7 @@ class Settings:
         default=(),
         metadata=_about(
             Kind("NAME", (str,), _text, many=True),
-            "gpt-5-mini, local, scripted:FILE.jsonl, ... (default: local)",
+            "gpt-5-mini, local, scripted:FILE.jsonl, ... (default: the endpoint that is set up, else local)",
         ),
     )
     base_url: str | None = field(

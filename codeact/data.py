@@ -18,6 +18,8 @@ STDIN = "stdin"
 """The name under which standard input lies in `/workspace/data`."""
 _LONGEST_NAME = 255
 _GLOB = re.compile(r"[*?\[]")
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+_IS_ADDRESS = "is an address, and data are files; download it, and give the file"
 _KINDS = {
     stat.S_IFSOCK: "a socket",
     stat.S_IFIFO: "a pipe",
@@ -84,9 +86,12 @@ def _paths(spec: str, stdin: BinaryIO, scratch: Path) -> Iterator[Path]:
         yield _saved(stdin, scratch)
         return
     path = Path(os.path.expanduser(spec))  # noqa: PTH111 - a user that is not known leaves it as it is
-    if os.path.lexists(path) or not _GLOB.search(spec):
+    if os.path.lexists(path) or not (_GLOB.search(spec) or _ADDRESS.match(spec)):
         yield path.resolve() if path.name in ("", "..") else path
         return
+    if _ADDRESS.match(spec):
+        plain = re.sub("//[^/]*@", "//", spec.partition("?")[0])  # without what may be secret in it
+        raise UsageError(f"--data {plain}: {_IS_ADDRESS}")
     matches = sorted(glob.glob(str(path), recursive=True))  # noqa: PTH207 - a pattern may be absolute
     if not matches:
         raise UsageError(f"--data {spec}: no file matches; check the pattern and the folder ({Path.cwd()})")
@@ -131,7 +136,8 @@ def check(path: Path) -> None:
             raise UsageError(
                 f"{shown}: is a link to {_shown(path.readlink())}, which is not there; mend the link"
             ) from None
-        raise UsageError(f"{shown}: no such file or folder; check the path (from {Path.cwd()})") from None
+        why = f"no such file or folder; check the path (from {Path.cwd()})"
+        raise UsageError(f"{shown}: {_IS_ADDRESS if _ADDRESS.match(shown) else why}") from None
     except (OSError, ValueError) as error:
         reason = (getattr(error, "strerror", None) or str(error)).lower()
         raise UsageError(f"{shown}: cannot be read: {reason}; check its name and permissions") from None

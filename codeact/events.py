@@ -38,13 +38,15 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunStarted(Event):
-    """`settings` is what the run was started with, without secrets; `system` and `first` are the first two messages."""
+    """`settings` is what the run was started with, without secrets; `system` and `first` are the first two messages;
+    `problems` are what is wrong with the data, one line each."""
 
     task: str
     model: str
     settings: dict[str, Any]
     system: str
     first: str
+    problems: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,11 +244,12 @@ class RunResumed(Event):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataGiven(Event):
     """The user gave more data. `data` are files by the name that they got in the sandbox, `inputs` what they are known by;
-    `given` are files in the run's folder, by the variable that their value became."""
+    `given` are files in the run's folder, by the variable that their value became; `problems` as in `RunStarted`."""
 
     data: dict[str, str]
     inputs: dict[str, Any]
     given: dict[str, str]
+    problems: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

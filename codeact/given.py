@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any
 
-from codeact.data import Passing
+from codeact.data import Passing, check
 from codeact.errors import UsageError
 from codeact.inside import packed, values
 from sandbox.held import replacing
@@ -33,8 +33,8 @@ class Inputs:
 
     @classmethod
     def of(cls, data: Mapping[str, Any] | None) -> Inputs:
-        """Tells files from values. Raises UsageError for what is no mapping, for a file that is not there, and for what is no name
-        of a variable."""
+        """Tells files from values. Raises UsageError for what is no mapping, for a file that `data.check` refuses, and for what is
+        no name of a variable."""
         if data is not None and not isinstance(data, Mapping):
             raise UsageError(
                 f'data: is of type {type(data).__name__}; give values and Paths by name, such as data={{"sales": table}}'
@@ -43,8 +43,7 @@ class Inputs:
         found: dict[str, Any] = {}
         for name, value in (data or {}).items():
             if isinstance(value, Path):
-                if not value.exists():
-                    raise UsageError(f"{value}: there is no such file or folder")
+                check(value)
                 files[unicodedata.normalize("NFC", name)] = value
             else:
                 _check_name(name)

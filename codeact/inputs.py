@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,9 @@ READ = 16 * 1024 * 1024
 
 
 def fingerprint(path: Path) -> dict[str, Any]:
-    """What a file or folder is known by. Raises OSError."""
+    """What a file or folder is known by. Raises OSError, but not for what a folder holds: that may be closed, or gone meanwhile."""
     if path.is_dir():
-        lines = sorted(_line(file, path) for file in path.rglob("*") if file.is_file())
+        lines = sorted(line for file in path.rglob("*") if (line := _line(file, path)) is not None)
         return {"files": len(lines), "digest": hashlib.sha256("\n".join(lines).encode()).hexdigest()}
     found = path.stat()
     known: dict[str, Any] = {"size": found.st_size, "mtime_ns": found.st_mtime_ns}
@@ -24,8 +25,14 @@ def fingerprint(path: Path) -> dict[str, Any]:
     return known
 
 
-def _line(file: Path, root: Path) -> str:
-    found = file.stat()
+def _line(file: Path, root: Path) -> str | None:
+    """A file of a folder; None for what is no file, or cannot be looked at."""
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    if not stat.S_ISREG(found.st_mode):
+        return None
     name = os.fsencode(file.relative_to(root)).decode("utf-8", "backslashreplace")
     return f"{name} {found.st_size} {found.st_mtime_ns}"
 

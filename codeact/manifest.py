@@ -30,6 +30,7 @@ _ROW_CELLS = 16
 _LISTED = 8
 _SHARED = 4
 _NAME = 120
+_PROBLEMS = 10
 _START = "Nothing is loaded yet: start with a line after read:"
 VARIABLES = "Variables that are there:"
 _LOADED = "What stands after loaded: has been run, and its variables are there."
@@ -76,6 +77,22 @@ def loaded_lines(manifest: object) -> list[str]:
         for part in dicts_in(file, key, MOST)
     ]
     return [line for entry in [*files, *parts] if entry.get("loaded") is True and (line := _read(entry))]
+
+
+def problems(manifest: object) -> list[str]:
+    """What is wrong with files, as a line for each: what is locked, broken, or not of the kind that its name says."""
+    files = dicts_in(as_dict(manifest), "files", MOST)
+    found = [line for file in files for line in _problems(file, _path(file))]
+    more = [f"... and {len(found) - _PROBLEMS} more"] if len(found) > _PROBLEMS else []
+    return [*found[:_PROBLEMS], *more]
+
+
+def _problems(entry: Entry, name: str, depth: int = 0) -> Iterator[str]:
+    if problem := text_in(entry, "problem", 200):
+        yield f"{name}: {problem}"
+    for key, word in (("sheets", "sheet"), ("tables", "table"), ("described", "member")):
+        for part in dicts_in(entry, key, MOST) if depth < _NESTED else ():
+            yield from _problems(part, f"{name}, {word} {literal(part.get('name'))}", depth + 1)
 
 
 def tokens(text: str) -> int:

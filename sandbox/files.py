@@ -116,6 +116,18 @@ class Files:
         return frame
 
 
+def files_below(folder: Path) -> list[Path]:
+    """The files in a folder and its folders, without what cannot be looked at, such as a link to a place that is closed."""
+    return sorted(path for path in folder.rglob("*") if _is_file(path))
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:
+        return False
+
+
 def check_input_name(name: str) -> None:
     """Raises FileError where `name` is not that of a file or folder below `/workspace/data`."""
     parts = name.split("/")

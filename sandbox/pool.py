@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Self, TypedDict, Unpack
 
 from sandbox.errors import PoolClosed, SandboxError, StartError
+from sandbox.files import files_below
 from sandbox.hostcalls import HostFunction, WithCall
 from sandbox.network import Network
 from sandbox.session import Sandbox
@@ -301,5 +302,5 @@ def _well(box: Sandbox) -> bool:
 
 def _size(paths: Iterable[Path]) -> int:
     """Bytes of files, and of folders with all that is in them."""
-    files = (file for path in paths for file in ([path] if path.is_file() else path.rglob("*")))
-    return sum(file.stat().st_size for file in files if file.is_file())
+    files = (file for path in paths for file in ([path] if path.is_file() else files_below(path)))
+    return sum(file.stat().st_size for file in files)

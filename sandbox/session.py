@@ -18,7 +18,7 @@ from sandbox.backends.choice import choose, make_backend
 from sandbox.bridge import MAX_QUEUED, Bridge
 from sandbox.cells import LOST_VARIABLES, CellRun, death, late
 from sandbox.errors import ConnectionLost, FileError, SandboxClosed, SandboxError, StartError
-from sandbox.files import Files, check_input_name
+from sandbox.files import Files, check_input_name, files_below
 from sandbox.guest import more_time
 from sandbox.hostcalls import HostCalls, HostFunction, WithCall
 from sandbox.image_packages import parse
@@ -541,7 +541,7 @@ class Sandbox:
         source = Path(source)
         try:
             if source.is_dir():
-                for file in sorted(p for p in source.rglob("*") if p.is_file()):
+                for file in files_below(source):
                     self.put(file, f"{path.rstrip('/')}/{file.relative_to(source).as_posix()}")
                 return
             if source.exists() and not source.is_file():
@@ -589,9 +589,12 @@ class Sandbox:
             try:
                 self.put(source, f"data/{name}")
             except FileError as error:
+                refused = f"{source}: was not sent into the sandbox: {error}"
+                if error.__cause__ is not None:  # it failed on the host
+                    raise FileError(refused) from error
                 disk = size_text(int(self.limits.disk))
                 raise FileError(
-                    f"{source}: was not sent into the sandbox: {error}; where space is short, raise its limit ({disk})"
+                    f"{refused}; where space is short, raise `disk` ({disk}), or let every user read it, so that it is mounted"
                 ) from error
 
 

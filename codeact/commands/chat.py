@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 @settings_options()
 @click.pass_obj
 def chat(invocation: Invocation, /, **flags: Any) -> int:
-    """Ask question after question in the same kernel: what one makes, the next ones use.
+    """Ask question after question in the same kernel. What one makes, the next ones use.
 
     At a terminal, /help lists what else there is; Ctrl-C ends the question and keeps what it made, Ctrl-D ends the chat. In a
     pipe each line is a question, and its answer goes to standard output.

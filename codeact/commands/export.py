@@ -26,7 +26,7 @@ FORMS = ("ipynb", "html", "jsonl")
 )
 @click.option("--schema", is_flag=True, help="print the JSON Schema of an event, and no run")
 def export(run: str | None, form: str | None, output: str | None, schema: bool) -> int:
-    """Write RUN as a notebook, as one HTML page to look at and to send, or as its events."""
+    """Write RUN as a notebook, as one HTML page, or as its events."""
     from codeact import exports, journal
 
     if schema:

@@ -9,7 +9,10 @@ from codeact.commands.invocation import put
 
 @click.command()
 def gc() -> int:
-    """Remove sandboxes and temporary files that no live process owns, or whose time is up; prints how many."""
+    """Remove what processes left that are gone.
+
+    That is sandboxes, also those whose time is up, and temporary files; prints how many.
+    """
     from codeact import home, tidying
     from sandbox.leftovers import remove_leftovers
 

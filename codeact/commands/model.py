@@ -15,7 +15,10 @@ def model() -> None:
 
 @model.command("list")
 def list_models() -> int:
-    """List the local models: size, licence, whether they are here, and where one is served."""
+    """List the local models.
+
+    Of each its size, licence, memory, whether it is here, and where it is served.
+    """
     from codeact.models import embedded
 
     for each in embedded.list_models():
@@ -30,7 +33,10 @@ def list_models() -> int:
 @model.command("fetch")
 @click.argument("name", required=False)
 def fetch(name: str | None) -> int:
-    """Download the weights of NAME (default: the first that `list` shows); prints their path."""
+    """Download the weights of NAME; prints their path.
+
+    By default it is the first that `list` shows.
+    """
     from codeact.models import catalogue, embedded
 
     put(str(embedded.fetch(name or catalogue.DEFAULT, say)))
@@ -41,7 +47,10 @@ def fetch(name: str | None) -> int:
 @click.argument("name", required=False)
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="default: a free one")
 def serve(name: str | None, port: int) -> int:
-    """Serve NAME on a loopback port until Ctrl-C, as an OpenAI-compatible endpoint."""
+    """Serve NAME on a loopback port until Ctrl-C.
+
+    It is an OpenAI-compatible endpoint.
+    """
     from codeact.models import catalogue, embedded
 
     embedded.serve(name or catalogue.DEFAULT, say, port)

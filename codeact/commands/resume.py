@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @settings_options("data", "image", "pip", "actions")
 @click.pass_obj
 def resume(invocation: Invocation, /, run: str, task: str | None, changed_data: bool, **flags: Any) -> int:
-    """Carry RUN on: one that was cut off or ended without an answer, or with TASK any that ended.
+    """Carry RUN on: one that was cut off, or with TASK any that ended.
 
     Its variables and files are made again; no call of a tool is made twice. It has the settings that it was started
     with, where no flag says otherwise, and as many turns, seconds and tokens again.
@@ -56,9 +56,9 @@ def resume(invocation: Invocation, /, run: str, task: str | None, changed_data: 
 @click.argument("run")
 @click.option("--json", "as_object", is_flag=True, help="one JSON object in place of the lines")
 def replay(run: str, as_object: bool) -> int:
-    """Execute the code of RUN again, without a model and without calling a tool, and compare what comes out.
+    """Execute the code of RUN again, and compare what comes out.
 
-    The first difference is printed; the exit code is 0 where there is none, and 1 where there is.
+    No model is asked and no tool is called. The first difference is printed; the exit code is 0 where there is none, and 1 where there is.
     """
     from codeact.agent import Agent
     from codeact.models import ScriptedModel

@@ -68,7 +68,10 @@ def runs(
 @runs.command()
 @click.argument("names", metavar="RUN...", nargs=-1, required=True)
 def delete(names: tuple[str, ...]) -> int:
-    """Delete runs with all that they kept: journal, figures, files handed over. A live run is refused."""
+    """Delete runs with all that they kept.
+
+    That is journal, figures, values and files handed over. A live run is refused.
+    """
     from codeact.home import runs_dir
     from codeact.tidying import remove
 
@@ -117,7 +120,10 @@ def _written(moment: datetime) -> str:
     "--tools", "tools", is_flag=True, help="its calls of tools, as a table or with --json as a list"
 )
 def show(run: str, as_list: bool, tools: bool) -> int:
-    """Show RUN (an id, a folder or a run.jsonl): what was done, turn by turn, and the answer."""
+    """Show what was done in RUN, turn by turn, and the answer.
+
+    RUN is an id, a folder or a run.jsonl.
+    """
     from codeact import journal
 
     found = list(journal.read(find(run)))

@@ -82,7 +82,9 @@ def _help(name: str) -> str:
 @settings_options()
 @click.pass_obj
 def solve(invocation: Invocation, /, task: str, **flags: Any) -> int:
-    """Solve one TASK: its answer goes to standard output, all else to standard error.
+    """Solve one TASK.
+
+    Its answer goes to standard output, all else to standard error.
 
     TASK is the text itself, @FILE to read it from a file, or - to read it from standard input.
     """

@@ -31,7 +31,7 @@ def resolve(
 
     `base_url` and `api_key` default to OPENAI_BASE_URL and OPENAI_API_KEY. With no name and no endpoint it is `local`,
     and `on_progress` is told; with an endpoint of one's own it is the first that the endpoint lists. Endpoints and the
-    local model are asked again when a failure may pass, `attempts` times in all (`retrying`). Raises UsageError or ModelNotFound.
+    local model are asked again when a failure may pass, `attempts` times in all (`retrying`). Raises UsageError, ModelNotFound, or ModelAuthError where an endpoint's key is missing.
     """
     base_url = base_url or os.environ.get("OPENAI_BASE_URL") or None
     api_key = api_key or os.environ.get("OPENAI_API_KEY") or None
@@ -58,7 +58,9 @@ def resolve(
         case _:
             from codeact.models.openai import OpenAIModel
 
-            return retrying(OpenAIModel(name, base_url=base_url, api_key=api_key), attempts)
+            model = OpenAIModel(name, base_url=base_url, api_key=api_key)
+            model.check_key()
+            return retrying(model, attempts)
 
 
 def model_of(given: Model | str, on_progress: Callable[[str], None] = lambda line: None) -> Model:

@@ -99,6 +99,17 @@ class OpenAIModel:
         """Host and port, for messages: an address may hold a password."""
         return urlsplit(self.base_url).netloc.rpartition("@")[2]
 
+    def check_key(self) -> None:
+        """Raises ModelAuthError where there is no key, or none that could be one: before anything is asked, or started."""
+        if not self._key and self.base_url == OPENAI:
+            raise ModelAuthError(
+                f"no key for {self.host}: set OPENAI_API_KEY, or --base-url for another endpoint"
+            )
+        if not re.fullmatch(r"[!-~]*", self._key):
+            raise ModelAuthError(
+                f"the key for {self.host} holds characters that no key has: check OPENAI_API_KEY"
+            )
+
     def __call__(self, request: Request) -> Iterator[Delta | Reply]:
         assembly = wire.Assembly()
         stream = self._open(request)
@@ -128,14 +139,7 @@ class OpenAIModel:
 
     @cached_property
     def _client(self) -> openai.OpenAI:
-        if not self._key and self.base_url == OPENAI:
-            raise ModelAuthError(
-                f"no key for {self.host}: set OPENAI_API_KEY, or --base-url for another endpoint"
-            )
-        if not re.fullmatch(r"[!-~]*", self._key):
-            raise ModelAuthError(
-                f"the key for {self.host} holds characters that no key has: check OPENAI_API_KEY"
-            )
+        self.check_key()
         timeout = openai.Timeout(self._read_timeout, connect=CONNECT_TIMEOUT)
         return openai.OpenAI(
             api_key=self._key or "none",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -84,7 +84,7 @@ class Between:
         described = workspace.describe(self._box, list(files), lines)
         code, text = [*lines.values(), *manifest.loaded_lines(described)], manifest.render(described)
         if self._record.log:
-            self._record_data(files, values, "\n".join(code), text)
+            self._record_data(files, values, "\n".join(code), text, manifest.problems(described))
         else:
             self._held.files = {**self._held.files, **files}
             self._held.values = {**self._held.values, **values}
@@ -93,12 +93,18 @@ class Between:
         return text
 
     def _record_data(
-        self, files: Mapping[str, Path], values: Mapping[str, Path], code: str, text: str
+        self,
+        files: Mapping[str, Path],
+        values: Mapping[str, Path],
+        code: str,
+        text: str,
+        problems: Sequence[str],
     ) -> None:
         """As a turn whose code is the user's, so that it is made again in its place."""
         turn = next_turn(self._record.log)
         self._record.emit(events.TurnStarted(turn=turn))
-        self._record.emit(events.DataGiven(**recorded(self._held.folder, files, values)))
+        known = recorded(self._held.folder, files, values)
+        self._record.emit(events.DataGiven(**known, problems=tuple(problems)))
         done = []
         if code:
             self._cells.count += 1

@@ -21,6 +21,7 @@ def started(task: str, setup: Setup, held: Held, box: Sandbox, cells: Cells) -> 
         settings={**_settings(setup, box), **held.recorded(), "loaded": list(cells.loaded)},
         system=_rules(setup, files=bool(held.files or held.values)),
         first=context.first_text(task, described, context.asked(setup.check)),
+        problems=tuple(manifest.problems(cells.described)),
     )
 
 

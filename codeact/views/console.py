@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol, TextIO
 
@@ -197,6 +197,7 @@ class View:
                 self.say(f"the run is carried on{': ' + event.task if event.task else ''}")
             case events.DataGiven():
                 self.say(f"data was given: {', '.join([*event.data, *event.given])}")
+                self._problems(event.problems)
             case events.Undone():
                 self.say("the last task was undone")
             case events.AnswerGiven(accepted=False):
@@ -239,7 +240,12 @@ class View:
         cut = task if len(task) <= TASK_SHOWN else task[: TASK_SHOWN - 3] + "..."
         self._screen.line(cut, "bold")
         self._screen.line(self._dot.join((clean(event.model), f"run {event.run}")), "dim")
+        self._problems(event.problems)
         self._screen.wait("starting the sandbox")
+
+    def _problems(self, problems: Iterable[str]) -> None:
+        for problem in problems:
+            self._screen.line(f"problem: {clean(problem)}", "yellow")
 
     def _delta(self, event: events.TextDelta) -> None:
         text = clean(event.text)

@@ -73,6 +73,8 @@ class Story:
     started: float = 0.0
     settings: dict[str, Any] = field(default_factory=dict)
     first: str = ""
+    problems: list[str] = field(default_factory=list)
+    """What is wrong with the data."""
     data: dict[str, str] = field(default_factory=dict)
     given: list[str] = field(default_factory=list)
     """Files in the run's folder with values that became variables."""
@@ -109,11 +111,13 @@ class Teller:
             case events.RunStarted():
                 story.run, story.started, story.task = event.run, event.time, event.task
                 story.model, story.settings, story.first = event.model, event.settings, event.first
+                story.problems = list(event.problems)
                 story.data, story.given = (
                     dict(event.settings.get("data") or {}),
                     _files(event.settings.get("given")),
                 )
             case events.DataGiven():
+                story.problems += event.problems
                 story.data |= event.data
                 story.given += _files(event.given)
             case events.RunResumed():

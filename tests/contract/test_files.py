@@ -49,7 +49,9 @@ def test_an_input_that_is_larger_than_the_disk(settings: Mapping[str, Any], tmp_
     source.write_bytes(bytes(3_000_000))
     source.chmod(0o600)  # sent, not mounted
     box = Sandbox(image="minimal", inputs={"large.bin": source}, limits=Limits(disk="2m"), **settings)
-    with pytest.raises(FileError, match=rf"{source}: was not sent .* raise its limit \(2 MiB\)"):
+    with pytest.raises(
+        FileError, match=rf"{source}: was not sent .* raise `disk` \(2 MiB\), or let every user read it"
+    ):
         box.start()
 
 

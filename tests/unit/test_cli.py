@@ -59,13 +59,14 @@ def here(tmp_path: Path) -> Path:
         (["solve", "t", "--max-turn", "3"], "--max-turn: no such option; did you mean --max-turns?"),
         (["solve", "t", "--xyzzy"], "--xyzzy: no such option; known are "),
         (["solve"], "TASK: is missing; see `codeact solve --help`"),
-        (["solve", "two", "tasks"], "Got unexpected extra argument (tasks); see `codeact solve --help`"),
+        (["solve", "two", "tasks"], "Got unexpected extra argument (tasks); put the task in quotes, or see `codeact solve --help`"),
         (["solve", "t", "--max-turns"], "--max-turns: "),
         (["solve", "t", "--max-turns", "x"], "--max-turns: 'x' is not a whole number of at least 1; write for example 20"),
         (["solve", "t", "--memory", "lots"], "--memory: 'lots' is not a size: write a number of bytes"),
         (["solve", "t", "--sandbox", "vm"], "--sandbox: 'vm' is not known; write docker or bubblewrap or auto"),
         (["solve", "t", "--network", "*.org"], "--network: '*.org' is too wide"),
         (["solve", "t", "--data", "none.csv"], "none.csv: no such file or folder; check the path"),
+        (["solve", "t", "--data", "https://me:pw@example.com/a.csv?key=b"], "--data https://example.com/a.csv: is an address, and data are files; download it, and give the file"),
         (["solve", "t", "--data", "*.parquet"], "--data *.parquet: no file matches; check the pattern"),
         (["solve", "t", "--data", "empty.csv"], "empty.csv: is empty; give a file with data in it"),
         (["solve", "t", "--data", ""], "--data: is empty; leave it out"),
@@ -239,6 +240,13 @@ def test_version_and_help_are_on_standard_output(here: Path) -> None:
     ended = codeact("solve", "--help", folder=here)
     assert (ended.code, ended.err) == (0, "")
     assert "--output-schema FILE.json" in ended.out
+
+
+@pytest.mark.parametrize("group", [[], ["image"], ["model"], ["runs"]])
+def test_what_is_said_of_a_command_in_a_list_is_not_cut(here: Path, group: list[str]) -> None:
+    _, listed = codeact(*group, "--help", folder=here).out.split("Commands:\n")
+    assert listed.strip()
+    assert "..." not in listed
 
 
 def test_the_version_is_said_without_loading_what_is_heavy() -> None:

@@ -230,7 +230,9 @@ def test_the_answer_is_drawn_where_standard_output_is_elsewhere() -> None:
 def test_terminal_sequences_and_markup_are_inert() -> None:
     hostile = f"{ESCAPE}]0;title\x07{ESCAPE}[2J[red]x[/red]\x9b31m\x08"
     drawn = [
-        events.RunStarted(run="r", task=hostile, model=hostile, settings={}, system="", first=""),
+        events.RunStarted(
+            run="r", task=hostile, model=hostile, settings={}, system="", first="", problems=(hostile,)
+        ),
         events.TurnStarted(turn=1),
         events.TextDelta(text=hostile + "\n"),
         events.CodeStarted(turn=1, source=hostile),
@@ -241,7 +243,7 @@ def test_terminal_sequences_and_markup_are_inert() -> None:
         events.AnswerGiven(answer=1, accepted=False, problem=hostile),
     ]
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", plain(*drawn))
-    assert plain(*drawn).count("[red]x[/red]") == 9
+    assert plain(*drawn).count("[red]x[/red]") == 10
     shown = on_terminal(*drawn, width=300)
     assert "title" not in shown
     assert "2J" not in shown

@@ -46,6 +46,27 @@ def test_what_is_no_data(tmp_path: Path, data: Any) -> None:
             use()
 
 
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("none.csv", "none.csv: no such file or folder; check the path"),
+        (
+            "https://example.com/a.csv",
+            "https:/example.com/a.csv: is an address, and data are files; download it",
+        ),
+        ("/dev/zero", "/dev/zero: is a device, not a file or folder; save it as a file"),
+        (
+            "/dev/null/a.csv",
+            "/dev/null/a.csv: cannot be read: not a directory; check its name and permissions",
+        ),
+    ],
+)
+def test_what_is_no_file_of_data(tmp_path: Path, path: str, said: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        agent(ScriptedModel([]), runs=tmp_path).run("Count.", {"a.csv": Path(path)})
+    assert str(raised.value).startswith(said)
+
+
 def refund(number: str) -> None: ...
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codeact.manifest import render, tokens
+from codeact.manifest import problems, render, tokens
 
 SALES = {
     "path": "data/sales.csv", "name": "sales.csv", "size": 1400, "kind": "csv", "encoding": "utf-8", "encoding_sure": True,
@@ -141,8 +141,25 @@ def test_names_that_are_not_plain_are_written_as_python_strings() -> None:
     assert "'a ' (text)" in text
 
 
+def test_the_problems_of_files_and_of_what_is_in_them_by_the_path_to_each() -> None:
+    inner = {"name": "b.csv", "problem": "the file is empty"}
+    book = {
+        "path": "data/b.xlsx",
+        "sheets": [{"name": "One"}, {"name": "T\x1bwo", "problem": "broken\nhere"}],
+    }
+    packed = {"path": "data/c.zip", "described": [{"name": "a.zip", "described": [inner]}]}
+    assert problems(manifest(SALES, {"path": "data/a.pdf", "problem": "locked"}, book, packed)) == [
+        "data/a.pdf: locked",
+        "data/b.xlsx, sheet 'T\\x1bwo': broken here",
+        "data/c.zip, member 'a.zip', member 'b.csv': the file is empty",
+    ]
+    many = problems(manifest(*({"path": f"data/{n}.pdf", "problem": "locked"} for n in range(25))))
+    assert many[9:] == ["data/9.pdf: locked", "... and 15 more"]
+
+
 @given(VALUES)
 def test_any_object_renders(value: object) -> None:
+    assert all("\x1b" not in line for line in [*problems({"files": [value]}), *problems(value)])
     text = render({"files": [value], "folders": [value]}) + render(value) + render([value])
     assert "`" not in text
     assert "\x1b" not in text

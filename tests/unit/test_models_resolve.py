@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from codeact import home
-from codeact.errors import CodeActError, ModelNotFound, UsageError
+from codeact.errors import CodeActError, ModelAuthError, ModelNotFound, UsageError
 from codeact.models import resolve
 from codeact.types import Message, Reply, Request
 from tests.gateway import Gateway, says
@@ -75,6 +75,7 @@ def test_local_models_by_name() -> None:
     [
         ("anthropic:claude", ModelNotFound, "not supported yet"),
         ("local:gpt-9", ModelNotFound, "choose one of qwen2.5-coder-1.5b, qwen2.5-coder-0.5b"),
+        ("gpt-5-mini", ModelAuthError, r"no key for api\.openai\.com: set OPENAI_API_KEY"),
         ("scripted:none.jsonl", UsageError, "none.jsonl"),
         ("replay:none", UsageError, "no run 'none'"),
     ],

@@ -34,7 +34,9 @@ def cell(*outputs: Output) -> CellResult:
 def run(*outputs: Output, text: str = "a", answer: Any = "b") -> list[events.Event]:
     """The events of a run of one turn."""
     return [
-        events.RunStarted(task=text, model=text, settings={}, system="", first="", run="r1"),
+        events.RunStarted(
+            task=text, model=text, settings={}, system="", first="", run="r1", problems=(text,)
+        ),
         events.TurnStarted(turn=1),
         events.Replied(
             turn=1,

@@ -231,6 +231,7 @@ def _render(
     fold: bool = False,
 ) -> str:
     page = {
+        "problems": story.problems,
         "turns": _latest(turns),
         "question": question,
         "over": over,
