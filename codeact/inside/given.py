@@ -11,9 +11,9 @@ from typing import Any
 from sandbox_guest.host import HostCallError, call_with_buffers
 
 from . import frames, packed, tables, values
-from .answers import names
 from .records import made as record
 from .structured import sketch
+from .telling import names
 
 FOLDER = Path("/workspace/data")
 FUNCTION = "take"

@@ -91,7 +91,7 @@ class Cells:
     def variables(self) -> Mapping[str, str]:
         """What the cells made, and what each is: the last 40."""
         self._names = {}
-        self._box.run(f"import {workspace.PACKAGE}.answers as _telling; _telling.tell(); del _telling")
+        self._box.run(f"import {workspace.PACKAGE}.telling as _telling; _telling.tell(); del _telling")
         return self._names
 
     # -- the code of a reply -------------------------------------------------------------------------------------
