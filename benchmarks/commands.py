@@ -17,7 +17,7 @@ import click
 from benchmarks import afterwards, runner
 from benchmarks.arms import ARMS, PEERS
 from benchmarks.attempts import Attempt
-from benchmarks.models import Price, Sampling, read_prices
+from benchmarks.models import Price, Sampling, providers, read_prices
 from benchmarks.oracle import NAME as ORACLE
 from benchmarks.oracle import oracle
 from benchmarks.plan import Job, Limits, Plan, estimates
@@ -210,6 +210,7 @@ def _about(plan: Plan, model: str, asked: Asked) -> dict[str, Any]:
         flags["base_url"] = address(asked.base_url, secrets(os.environ))
     return {
         **plan.about(model),
+        "providers": providers(model, asked.base_url),
         "asked": json.loads(json.dumps(flags, default=lambda path: str(path.absolute()))),
     }
 

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import math
+import os
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from codeact.errors import ModelError, UsageError
 from codeact.types import Delta, Model, Reply, Request, Retrying, Usage
 
 PRICES = Path(__file__).with_name("prices.toml")
 MILLION = 1_000_000
+HERE = ("local", "scripted", "replay")
+"""What the names of models begin with that this machine answers for."""
 
 
 class CostLimit(ModelError):
@@ -48,7 +52,7 @@ class Prices:
 
     def find(self, model: str) -> Price | None:
         """The price of a model: under its whole name, else without the date that ends it; what runs here is free."""
-        if model.partition(":")[0] in ("local", "scripted", "replay"):
+        if model.partition(":")[0] in HERE:
             return FREE
         known = [name for name in self.models if model == name or model.startswith(f"{name}-20")]
         return self.models[max(known, key=len)] if known else None
@@ -74,6 +78,16 @@ def _price(name: str, given: Mapping[str, Any]) -> Price:
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
             raise ValueError(f"{name}: {kind} is {str(value)[:60]!r} and not a number of USD from 0")
     return Price(**given)
+
+
+def providers(model: str, base_url: str | None) -> list[str]:
+    """The host that answers for a model; none where this machine does."""
+    from codeact.models.openai import OPENAI
+
+    if model.partition(":")[0] in HERE:
+        return []
+    url = base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI
+    return [urlsplit(url).netloc.rpartition("@")[2]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,7 +72,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Plan:
-    """What was asked for. `model` is the name as it was given; `base_url` is where it answers, where that was said."""
+    """What was asked for. `model` is the name as it was given."""
 
     suite: str
     split: Split

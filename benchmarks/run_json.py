@@ -50,6 +50,7 @@ FORM = _object(
     prompt_texts=_each(_TEXT),
     prompt_date=_maybe(_TEXT),
     machine=_object(python=_TEXT, system=_TEXT, processors=_maybe(_WHOLE)),
+    providers=_list(_TEXT),
     drift=_list(_object("at changes", at=_TEXT, changes=_list(_TEXT))),
     last=_object("attempts seconds jobs", attempts=_WHOLE, seconds=_NUMBER, jobs=_WHOLE),
 )

@@ -100,11 +100,13 @@ class Store:
             name: {**known.get(name, {}), **about[name]} for name in ("arms", "prompt_texts") if name in about
         }
         last = {name: about[name] for name in ("plan", "asked") if name in about}
+        hosts = dict.fromkeys([*known.get("providers", []), *about.get("providers", [])])
         return {
             **known,
             **of_arms,
             **last,
             "frozen": after,
+            "providers": list(hosts),
             "drift": [*known.get("drift", []), *drift],
             "went_on": about["started"],
         }

@@ -293,6 +293,8 @@ def settings_table(about: Mapping[str, Any], found: Analysis) -> Table:
         ("machine", f"{machine.get('system', '')}, Python {machine.get('python', '')}, {machine.get('processors', '')} processors"),
         ("started", about["started"]),
     ]  # fmt: skip
+    if hosts := about.get("providers"):
+        facts.insert(2, ("asked of", ", ".join(hosts)))
     for name, hashed in frozen.get("prompts", {}).items():
         text = about.get("prompt_texts", {}).get(name, "")
         facts.append(

@@ -340,6 +340,28 @@ def test_another_model_in_the_same_folder_is_refused(
     assert "with another configuration" in (tmp_path / "made" / "report" / "summary.md").read_text()
 
 
+def test_an_arm_and_a_task_are_added_to_a_run_and_resume_knows_of_them(
+    tmp_path: Path, benchmarks: Benchmarks, gateway: Gateway
+) -> None:
+    gateway.add(*(final(1) for _ in range(4)))
+    assert benchmarks(*asked(gateway, 1)).code == 0
+    grown = benchmarks(*asked(gateway, 2), "--arms", "json,json-serial")
+    assert grown.code == 0, grown.err
+    made = tmp_path / "made"
+    assert len(lines(made)) == 4
+    about = json.loads((made / "run.json").read_text())
+    host = gateway.url.split("/")[2]
+    assert (about["providers"], about["drift"]) == ([host], [])
+    summary = (made / "report" / "summary.md").read_text()
+    assert f"| asked of | {host} |" in summary
+    assert all(f"| prompt of {arm} | hash" in summary for arm in ("json", "json-serial"))
+    kept = (made / "attempts.jsonl").read_text().splitlines(keepends=True)
+    (made / "attempts.jsonl").write_text("".join(kept[:3]))
+    gateway.add(final(1))
+    resumed = benchmarks("resume", "made")
+    assert (resumed.code, len(lines(made))) == (0, 4), resumed.err
+
+
 def test_a_dry_run_says_what_there_is_to_do_and_does_nothing(tmp_path: Path, benchmarks: Benchmarks) -> None:
     done = benchmarks("run", "-s", "small-tasks", "-m", "gpt-5-mini", "--arms", "code,json", "-k", "3", "--dry-run", "-o", "x")  # fmt: skip
     assert done.code == 0, done.err

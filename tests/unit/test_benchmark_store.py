@@ -71,8 +71,9 @@ def test_another_configuration_is_refused_and_named(tmp_path: Path) -> None:
 def test_what_was_asked_for_may_grow(tmp_path: Path) -> None:
     store = Store(tmp_path)
     store.begin(ABOUT)
-    grown = store.begin({**ABOUT, "plan": {"arms": ["code", "json"]}})
-    assert grown["plan"] == {"arms": ["code", "json"]}
+    grown = store.begin({**ABOUT, "plan": {"arms": ["code", "json"]}, "providers": ["a.example"]})
+    assert (grown["plan"], grown["providers"]) == ({"arms": ["code", "json"]}, ["a.example"])
+    assert store.begin({**ABOUT, "providers": ["b.example"]})["providers"] == ["a.example", "b.example"]
     assert grown["run"] == "r1"
 
 
