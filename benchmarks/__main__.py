@@ -6,10 +6,8 @@ Exit codes: 0 done, 1 bad input, 2 attempts are left that the infrastructure fai
 
 from __future__ import annotations
 
-import io
 import math
 import os
-import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -18,9 +16,11 @@ import click
 
 from benchmarks import afterwards, commands, settings
 from benchmarks.arms import ARMS, PEERS
-from benchmarks.commands import USAGE, Asked
+from benchmarks.commands import DONE, INFRA_LEFT, INTERRUPTED, USAGE, Asked
 from benchmarks.runner import Unwritten
 from benchmarks.store import RUN, redacted, secrets
+from codeact.cli import prepare_signals, prepare_streams, usage_line
+from codeact.config import YES, variable
 from codeact.errors import CodeActError
 from sandbox import SandboxError
 
@@ -45,13 +45,14 @@ class Said(click.types.StringParamType):
         return text
 
 
+DEBUG = variable("debug")
 AMOUNT = Finite(min=0, min_open=True)
 MOST_REPEATS = 1_000
 MOST_SEED = 2**31 - 1
 """What every endpoint takes."""
 
 
-@click.group(help=__doc__)
+@click.group(help=__doc__, no_args_is_help=False)
 def main() -> None:
     pass
 
@@ -209,32 +210,28 @@ def export(folder: Path, form: str, out: Path | None) -> None:
     afterwards.export(folder, form, out)
 
 
-def _end(number: int, frame: object) -> None:
-    raise KeyboardInterrupt
-
-
 def entry() -> int:
-    """The exit code of the command line. A SIGTERM ends it as Ctrl-C does: nothing is left behind."""
-    signal.signal(signal.SIGTERM, _end)
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # whatever a model or a name of a file holds can be said
-            stream.reconfigure(errors="backslashreplace")
+    """The exit code of the command line. A signal to end is met as Ctrl-C is: nothing is left behind."""
+    prepare_streams()
+    prepare_signals()
     try:
-        return main(standalone_mode=False) or 0
-    except click.exceptions.Exit as end:
-        return end.exit_code
+        return main(standalone_mode=False, prog_name="python -m benchmarks") or DONE
     except click.ClickException as error:
-        error.show()
-        return USAGE
+        return _failed(usage_line(error).replace("`codeact", "`python -m benchmarks"))
     except (click.Abort, KeyboardInterrupt):
-        return commands.INTERRUPTED
+        return INTERRUPTED
     except Unwritten as error:
-        return _failed(str(error), commands.INFRA_LEFT)
+        return _failed(str(error), INFRA_LEFT)
     except (CodeActError, SandboxError) as error:
         return _failed(str(error))
     except OSError as error:
         where = f"{error.filename}: " if error.filename is not None else ""
         return _failed(f"{where}{error.strerror or error}; check the path")
+    except Exception as error:  # the last line of defence: a line, not a traceback
+        if os.environ.get(DEBUG, "").lower() in YES:
+            raise
+        said = f"internal: {type(error).__name__}: {error}"
+        return _failed(f"{said}; run it again with {DEBUG}=1, and report what it shows")
 
 
 def _failed(said: str, code: int = USAGE) -> int:

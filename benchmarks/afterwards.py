@@ -6,6 +6,7 @@ import csv
 import dataclasses
 import io
 import json
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,6 +21,14 @@ from benchmarks.scoring import rescored
 from benchmarks.store import Store, write
 from benchmarks.suites import suite
 from codeact.errors import UsageError
+
+
+def put(text: str) -> None:
+    """To standard output, as far as somebody reads it: what the command does beside that is done all the same."""
+    try:
+        click.echo(text)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def score(folder: Path) -> None:
@@ -56,7 +65,7 @@ def score(folder: Path) -> None:
 
 
 def report(folder: Path) -> None:
-    click.echo(write_report(Store(folder)))
+    put(write_report(Store(folder)))
 
 
 def view(folder: Path, port: int) -> None:
@@ -73,7 +82,7 @@ def view(folder: Path, port: int) -> None:
 
 
 def compare(before: Path, after: Path) -> None:
-    click.echo(compared(Store(before), Store(after)))
+    put(compared(Store(before), Store(after)))
 
 
 def export(folder: Path, form: str, out: Path | None) -> None:
@@ -89,7 +98,7 @@ def export(folder: Path, form: str, out: Path | None) -> None:
         table.writeheader()
         table.writerows(rows)
         if out is None:
-            sys.stdout.write(text.getvalue())
+            put(text.getvalue().removesuffix("\n"))
         else:
             write(out, text.getvalue())
         return

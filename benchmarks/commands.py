@@ -111,7 +111,7 @@ def _arms(text: str) -> tuple[str, ...]:
 def list_suites(name: str | None, split: Split, path: Path | None) -> None:
     if name is not None:
         for task in suite(name, split, None, path):
-            click.echo(f"{task.id}  {task.category or '-'}  {' '.join(task.question.split())[:80]}")
+            afterwards.put(f"{task.id}  {task.category or '-'}  {' '.join(task.question.split())[:80]}")
         return
     for own in OWN:
         counts = {len(suite(own, each)) for each in SPLITS}

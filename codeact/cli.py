@@ -54,8 +54,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; its exit code. Only `--debug` shows tracebacks."""
     given = sys.argv[1:] if arguments is None else arguments
     words = [word for word in given if word != flag("debug")]  # any command may be asked for it
-    _prepare_streams()
-    _prepare_signals()
+    prepare_streams()
+    prepare_signals()
     invocation = Invocation(
         json=words[:1] in (["solve"], ["chat"], ["resume"]) and _switched_on("json", words),
         debug=_switched_on("debug", given),
@@ -108,6 +108,8 @@ def usage_line(error: click.ClickException) -> str:
         case click.NoSuchOption():
             known = [name for p in error.ctx.command.params for name in p.opts] if error.ctx else []
             return f"{error.option_name}: no such option; {meant(error.option_name, known) if known else help_hint}"
+        case click.MissingParameter() if isinstance(error.param, click.Option):
+            return f"{error.param.opts[-1]}: is missing; {help_hint}"
         case click.MissingParameter() if error.param is not None:
             return f"{error.param.make_metavar(error.ctx) if error.ctx else error.param.name}: is missing; {help_hint}"
         case click.BadParameter() if error.param is not None:
@@ -123,7 +125,7 @@ def _takes_task(ctx: click.Context | None) -> bool:
     return ctx is not None and any(param.name == "task" for param in ctx.command.params)
 
 
-def _prepare_streams() -> None:
+def prepare_streams() -> None:
     """Text is UTF-8 on standard output, and never fails to be encoded on standard error. A closed stream is empty, or a
     sink."""
     if sys.stdin is None:
@@ -137,7 +139,7 @@ def _prepare_streams() -> None:
         sys.stderr.reconfigure(errors="backslashreplace")
 
 
-def _prepare_signals() -> None:
+def prepare_signals() -> None:
     """A signal to end is met as Ctrl-C is, so that what a command holds is removed; an ignored one stays ignored."""
     for number in ENDING:
         if signal.getsignal(number) == signal.SIG_DFL:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+import os
 import signal
 import sqlite3
 import subprocess
@@ -21,6 +22,7 @@ import pytest
 from benchmarks.__main__ import entry
 from benchmarks.store import Store
 from benchmarks.suites import suite
+from codeact.commands.invocation import ENDING
 from tests.command import Ended, environment
 from tests.gateway import Answer, Gateway, fails, says
 
@@ -42,9 +44,12 @@ def benchmarks(
 
     def run(*arguments: str) -> Ended:
         monkeypatch.setattr(sys, "argv", ["benchmarks", *arguments])
-        before = signal.getsignal(signal.SIGTERM)
-        code = entry()
-        signal.signal(signal.SIGTERM, before)
+        before = {number: signal.getsignal(number) for number in ENDING}
+        try:
+            code = entry()
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
         printed = capsys.readouterr()
         return Ended(code, printed.out, printed.err)
 
@@ -171,7 +176,7 @@ def test_a_killed_run_is_carried_on_and_nothing_is_run_twice(tmp_path: Path, ben
     assert done.code == 0, done.err
     found = Store(made).attempts()
     whole = [line for line in (made / "attempts.jsonl").read_text().splitlines() if line.endswith("}")]
-    assert len(whole) == len(found) == len({each.key for each in found}) == 72
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
     assert all(each.success for each in found)
 
 
@@ -296,7 +301,7 @@ ORACLE = ("-m", "scripted:oracle", "-o", "x")
     ("arguments", "words"),
     [
         (("run", "-s", "nothing", *ORACLE), "there is no suite 'nothing'"),
-        (("run", "-s", "small-tasks", "-m", "scripted:oracle"), "Missing option '-o'"),
+        (("run", "-s", "small-tasks", "-m", "scripted:oracle"), "--out: is missing"),
         (("run", "-s", "small-tasks", *ORACLE, "--arms", "cod"), "there is no arm 'cod'"),
         (("run", "-s", "small-tasks", *ORACLE, "--arms", ","), "--arms: name at least one of"),
         (("run", "-s", "small-tasks", *ORACLE, "--task", "t"), "no task 't'"),
@@ -309,6 +314,8 @@ ORACLE = ("-m", "scripted:oracle", "-o", "x")
         (("run", "-s", "small-tasks", *ORACLE, "--cost-limit", "nan"), "nan is not a finite number"),
         (("run", "-s", "small-tasks", "-m", "scripted:oracle", "-o", "/proc/x"), "/proc/x: No such file or directory; check the path"),
         (("run", "-s", "dabench", *ORACLE), "give the path of your copy with --path"),
+        ((), "Missing command; see `python -m benchmarks --help`"),
+        (("run", "-s", "small-tasks", *ORACLE, "--model", ""), "--model: it is empty"),
         (("report", "nowhere"), "nowhere: holds no run of benchmarks"),
         (("score", "nowhere"), "nowhere: holds no run"),
         (("resume", "nowhere"), "nowhere: holds no run"),
@@ -321,10 +328,43 @@ def test_bad_input_gets_one_line_and_makes_nothing(
     done = benchmarks(*arguments)
     assert done.code == 1, done
     assert words in done.err
+    assert done.err.count("\n") == 1
     assert "Traceback" not in done.err
     assert done.out == ""
     assert not (tmp_path / "x").exists()
     assert not (tmp_path / "nowhere").exists()
+
+
+def test_a_fault_of_the_harness_is_a_line_too(
+    tmp_path: Path, benchmarks: Benchmarks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(folder: Path) -> None:
+        raise ZeroDivisionError("oops")
+
+    monkeypatch.setattr("benchmarks.afterwards.report", fails)
+    done = benchmarks("report", "nowhere")
+    assert (done.code, done.out) == (1, "")
+    assert done.err == "benchmarks: error: internal: ZeroDivisionError: oops; run it again with CODEACT_DEBUG=1, and report what it shows\n"  # fmt: skip
+    monkeypatch.setenv("CODEACT_DEBUG", "1")
+    with pytest.raises(ZeroDivisionError):
+        benchmarks("report", "nowhere")
+
+
+def test_what_nobody_reads_is_done_all_the_same(tmp_path: Path, benchmarks: Benchmarks) -> None:
+    """As in `python -m benchmarks report made | true`."""
+    store = Store(tmp_path / "made")
+    store.begin({
+        "run": "r", "started": "2026-01-01T00:00:00Z", "plan": {"arms": ["code"]},
+        "frozen": {"suite": "small-tasks", "split": "test", "model": "m"},
+    })  # fmt: skip
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open(writer, "wb") as nobody:
+        done = subprocess.run(
+            [*COMMAND, "report", "made"], cwd=tmp_path, env=environment(tmp_path), stdout=nobody, stderr=subprocess.PIPE, check=False
+        )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert (tmp_path / "made" / "report" / "report.html").exists()
 
 
 def test_another_model_in_the_same_folder_is_refused(
