@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import dataclasses
-import io
-import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import click
 
-from benchmarks.attempts import Attempt
+from benchmarks import tables
 from benchmarks.comparing import compared
 from benchmarks.report import write_report
 from benchmarks.scoring import rescored
@@ -90,52 +84,11 @@ def export(folder: Path, form: str, out: Path | None) -> None:
     store.about()
     if out is not None and not out.absolute().parent.is_dir():
         raise UsageError(f"{out}: there is no folder {out.parent} to write it into; make it, or name another")
-    rows = [_flat(made) for made in store.attempts()]
-    columns = [each.name for each in dataclasses.fields(Attempt)]
-    if form == "csv":
-        text = io.StringIO()
-        table = csv.DictWriter(text, columns, lineterminator="\n")
-        table.writeheader()
-        table.writerows(rows)
-        if out is None:
-            put(text.getvalue().removesuffix("\n"))
-        else:
-            write(out, text.getvalue())
+    made = store.attempts()
+    if form == "csv" and out is None:
+        put(tables.as_csv(made).removesuffix("\n"))
         return
     target = out or folder / f"attempts.{form}"
-    (_parquet if form == "parquet" else _sqlite)(rows, columns, target)
-    click.echo(str(target))
-
-
-def _flat(made: Attempt) -> dict[str, Any]:
-    """An attempt as plain cells."""
-    return {
-        name: json.dumps(value, ensure_ascii=False, default=str)
-        if isinstance(value, Mapping | list | tuple) or name == "answer"
-        else value
-        for name, value in dataclasses.asdict(made).items()
-    }
-
-
-def _parquet(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], target: Path) -> None:
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    table = pa.table({name: [row[name] for row in rows] for name in columns})
-    sink = pa.BufferOutputStream()
-    parquet.write_table(table, sink)
-    write(target, sink.getvalue().to_pybytes())
-
-
-def _sqlite(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], target: Path) -> None:
-    import sqlite3
-
-    with sqlite3.connect(":memory:") as made:
-        made.execute(f"create table attempts ({', '.join(columns)})")
-        places = ", ".join("?" * len(columns))
-        made.executemany(
-            f"insert into attempts values ({places})", [[row[name] for name in columns] for row in rows]
-        )
-        made.commit()
-        write(target, made.serialize())
-    made.close()
+    write(target, tables.FORMS[form](made))
+    if form != "csv":
+        click.echo(str(target))

@@ -270,7 +270,7 @@ def _few(found: Analysis) -> str:
 def method() -> list[str]:
     return [
         "Intervals are 95 %. Those of differences and ratios are BCa bootstrap intervals over templates of tasks (10,000 draws, fixed seed), those of "
-        "success are Wilson's with tasks as the unit. A ratio is one of geometric means, task by task, of the mean of the repeats. H1 to H3 are the primary family; their p values are "
+        "success are Wilson's with tasks as the unit. A ratio is one of geometric means, task by task, of the geometric mean of the repeats. H1 to H3 are the primary family; their p values are "
         "the bootstrap's, adjusted by Holm within each pair of arms; H1 has one side, H2 and H3 have two. What no template has shown may still occur as often as goes with its not being seen: "
         "where no template speaks against an arm, intervals and p values of success are those of an exact test, and none is below that of a sign test.",
         "Attempts that met a limit count as failed, with what they had spent. Giving up early is cheap in the figures over all tasks; the figures over tasks "

@@ -176,11 +176,11 @@ def test_a_killed_run_is_carried_on_and_nothing_is_run_twice(tmp_path: Path, ben
     assert done.code == 0, done.err
     found = Store(made).attempts()
     whole = [line for line in (made / "attempts.jsonl").read_text().splitlines() if line.endswith("}")]
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+    assert len(whole) == len(found) == len({each.key for each in found}) == 72
     assert all(each.success for each in found)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_keeps_what_is_done_and_leaves_nothing_behind(
     tmp_path: Path, gateway: Gateway, number: signal.Signals
 ) -> None:
