@@ -55,5 +55,5 @@ def write(run: Path, form: str, target: Path) -> None:
             file.write(content.encode("utf-8", "replace"))
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
-        raise UsageError(f"{target}: cannot be written: {reason}; name another file with -o") from error
+        raise UsageError(f"{target}: cannot be written: {reason}; name another file") from error
     sweep_parts(target.absolute().parent)  # of an export that was killed here

@@ -64,7 +64,7 @@ def check_sandbox(
         with closing(chosen.engine.client()) as client:
             found = images.find(client, image)
     except (SandboxError, DockerException) as error:
-        yield Check("image", image, False, *_with_mend(str(error), f"run `codeact image build {image}`"))
+        yield Check("image", image, False, *_with_mend(str(error), _build(image)))
         return
     yield Check("image", image, True, f"{found.tag}, {(found.size or 0) / 1e6:.0f} MB", "")
     yield from _limits(image, runtime, chosen)
@@ -75,11 +75,18 @@ def _without_engine(chosen: Chosen, image: str) -> Iterator[Check]:
     try:
         found = roots.find_root(image)
     except SandboxError as error:
-        mend = f"run `codeact image build {image} --sandbox bubblewrap`"
-        yield Check("image", image, False, *_with_mend(str(error), mend))
+        yield Check("image", image, False, *_with_mend(str(error), _build(image, " --sandbox bubblewrap")))
         return
     yield Check("image", image, True, f"{found.info.tag}, {found.size / 1e6:.0f} MB", "")
     yield from _limits(image, None, chosen)
+
+
+def _build(image: str, flags: str = "") -> str:
+    """How there will be an image."""
+    known = images.image_names()
+    return (
+        f"run `codeact image build {image}{flags}`" if image in known else f"name one of {', '.join(known)}"
+    )
 
 
 def _with_mend(reason: str, mend: str) -> tuple[str, str]:

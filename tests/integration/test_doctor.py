@@ -78,6 +78,14 @@ def test_each_failing_line_says_how_to_mend_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.docker
+def test_an_image_that_there_is_not(tmp_path: Path) -> None:
+    (tmp_path / "s.jsonl").write_text('{"content": "ok"}\n')
+    ended = codeact("doctor", "--image", "none", "--model", "scripted:s.jsonl", folder=tmp_path)
+    assert ended.code == 4
+    assert "      mend none: name one of data, minimal\n" in ended.out
+
+
+@pytest.mark.docker
 @pytest.mark.parametrize(
     ("answer", "code"),
     [(says("ok"), 0), (fails(401, "Incorrect API key provided: sk-secret"), 5), (fails(503, "busy"), 5)],

@@ -373,6 +373,8 @@ def test_a_broken_workbook_is_the_agents_to_find_out(here: Path) -> None:
     ended = codeact("solve", "t", "--data", "broken.xlsx", *flags, folder=here)
     assert (ended.code, ended.out) == (0, "broken\n"), ended.err
     assert "\nproblem: data/broken.xlsx: broken or cut-off file: " in ended.err
+    page_of_it = codeact("export", run_of(ended.err), "-o", "-", folder=here).out
+    assert "Problem with the data: data/broken.xlsx: broken" in page_of_it
 
 
 # -- what keeps a run from going on ----------------------------------------------------------------------------------
