@@ -7,6 +7,7 @@ JSON by itself, in a block of code or in prose, ReAct's lines, and calls as Pyth
 from __future__ import annotations
 
 import ast
+import itertools
 import json
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -39,6 +40,7 @@ _NAMED = re.compile(
 _PAIRS = re.compile(
     r"<tool_call>\s*([\w.-]+)\s*((?:<arg_key>.*?</arg_value>\s*)+)(?!\s*<(?:a|\Z))", re.DOTALL
 )
+_PAIRS_BEGIN = re.compile(r"<tool_call>\s*[\w.-]+\s*(?=<arg_key>)")
 _PAIR = re.compile(r"<arg_key>(.*?)</arg_key>\s*<arg_value>(.*?)</arg_value>", re.DOTALL)
 _TAGGED = re.compile(r"<tool_calls?>\s*(?=[{\[])(.*?)\s*(?:(</tool_calls?>)|(?=<tool_call>)|\Z)", re.DOTALL)
 # what may stand right before JSON
@@ -205,7 +207,11 @@ def _is_text(about: Any) -> bool:
 
 def _pairs(text: str, texts: Callable[[str], Collection[str]]) -> tuple[tuple[Written, ...], int, int]:
     """GLM's: a name, then keys and values in tags."""
-    calls = list(_PAIRS.finditer(text))[:_MOST_CALLS]
+    calls: list[re.Match[str]] = []
+    # one by one: a search for all looks for the end of each that has none through the whole text
+    for begin in itertools.islice(_PAIRS_BEGIN.finditer(text), _MOST_CALLS):
+        if not calls or begin.start() >= calls[-1].end():
+            calls += filter(None, [_PAIRS.match(text, begin.start())])
     found = tuple(
         (
             call[1],

@@ -241,6 +241,8 @@ def test_reading_takes_time_by_the_length_of_the_text() -> None:
         "```python\n",
         "<name>f</name><arguments>{",
         "<tool_call> ",
+        "<tool_call>f <arg_key>",
+        "<tool_call>f <arg_key>a</arg_key><arg_value>",
         '<｜DSML｜invoke name="f">',
         "[",
     ):
