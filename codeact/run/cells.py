@@ -33,6 +33,7 @@ from sandbox.cells import FLOODED, LOST_VARIABLES
 CELL_NUMBER = re.compile(r"(?<=\bCell )\d+")
 NOT_BEGUN = "the code was not run: the person said stop before it began"
 AGAIN_SECONDS = 0.1
+ANSWERS = re.compile(r"(?<!def )\bfinal_answer\(")
 MAX_PICTURES = 8
 """Figures of one cell that are kept."""
 
@@ -180,11 +181,13 @@ class Cells:
 
     def _without_tools(self, source: str) -> bool:
         """Whether code answers though there is nothing but tools to find an answer with, and neither it nor any before calls one."""
-        if not self.imports or self.loaded or self.described is not None or "final_answer" not in source:
+        if not self.imports or self.loaded or self.described is not None or not ANSWERS.search(source):
             return False
         if any(isinstance(event, events.ToolCalled) for event in self._record.log):
             return False
-        return not {tool.name for tool in self._setup.tools.tools}.intersection(re.findall(r"\w+", source))
+        return not {"tools", *(t.name for t in self._setup.tools.tools)}.intersection(
+            re.findall(r"\w+", source)
+        )
 
     def shown(self) -> list[str]:
         """What the model was shown so far, but its rules."""

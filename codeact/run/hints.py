@@ -32,8 +32,8 @@ def hints(
         case CellError("NameError", message) if missing := _MISSING.match(message):
             if lines := prompt.imports(tools, missing[1], source):
                 yield said["not_imported"].format(name=missing[1], imports=lines)
-            elif tools and re.search(rf"\b{missing[1]}\(", source):
-                yield _no_tool(missing[1], tools, said)
+            elif tools:
+                yield _no_tool(missing[1], tools, said, called=f"{missing[1]}(" in source)
         case CellError("ImportError" | "AttributeError", message) if tools and (
             missing := _NO_TOOL.search(message)
         ):
@@ -46,14 +46,14 @@ def hints(
             yield said["keys"]
 
 
-def _no_tool(name: str, tools: Sequence[Tool], said: Mapping[str, str]) -> str:
-    """Those with a name like it, as they are called; where there are none, all, or how to find one."""
+def _no_tool(name: str, tools: Sequence[Tool], said: Mapping[str, str], *, called: bool = True) -> str:
+    """Those with a name like it, as they are called; where there are none, and it was `called`, all, or how to find one."""
     near = difflib.get_close_matches(name, [tool.name for tool in tools], n=MAX_NEAR)
     alike = [_called(tool) for each in near for tool in tools if tool.name == each]
-    if alike or len(tools) <= MAX_TOOLS:
+    if alike or (called and len(tools) <= MAX_TOOLS):
         known = alike or [tool.path for tool in tools]
         return said["no_tool"].format(name=name, known="; ".join(dict.fromkeys(known)))
-    return said["no_tool_like"].format(name=name)
+    return said["no_tool_like"].format(name=name) if called else ""
 
 
 def _called(tool: Tool) -> str:

@@ -383,6 +383,10 @@ def test_a_small_model_that_answers_without_the_tools_it_has_is_asked_once(tmp_p
     assert solve(tmp_path, [invented, invented], small=True, tools=[price])[0].answer == 3
     assert solve(tmp_path, [invented], tools=[price])[0].answer == 3
     (tmp_path / "a.txt").write_text("A,3")
+    tried = block("final_answer(tools.cost('A'))")  # of a tool that there is not
+    assert observations(solve(tmp_path, [tried, invented], small=True, tools=[price])[0])[0].startswith(
+        "Output:"
+    )
     with_data, _ = solve(tmp_path, [invented], small=True, tools=[price], data={"a.txt": tmp_path / "a.txt"})
     assert with_data.usage.calls == 1
 

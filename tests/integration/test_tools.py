@@ -165,19 +165,23 @@ def test_tools_that_there_are_not_are_answered_with_those_that_there_are(tmp_pat
         "from tools.shop import zzz",
         "tools.order_state('A-1')",
         "x = order_state",
+        "x = yyy",
         "final_answer(1)",
     ]
-    called, imported, attribute, variable, _ = observations(solve(tmp_path, codes, [order_status, refund]))
+    called, imported, attribute, variable, other, _ = observations(
+        solve(tmp_path, codes, [order_status, refund])
+    )
     signature = "order_status(order_id: str, *, details: bool = False) -> dict[str, Any]"
-    near = f"\nThere is no tool order_state. Take one of these: shop.{signature}.\n"
-    assert [near in text for text in (called, attribute, variable)] == [True, True, False]
-    assert "\nThere is no tool zzz. Take one of these: shop.order_status; shop.refund.\n" in imported
+    near = f"\nThere is no order_state. There are these tools: shop.{signature}.\n"
+    assert [near in text for text in (called, attribute, variable)] == [True, True, True]
+    assert "\nThere is no zzz. There are these tools: shop.order_status; shop.refund.\n" in imported
+    assert "There are these tools" not in other
     many = [tool(effects="read", name=f"number_{n}")(lambda: 1) for n in range(41)]
     like, unlike, _ = observations(
         solve(tmp_path, ["order_state()", "zzz()", "final_answer(1)"], [order_status, *many])
     )
     assert near in like
-    assert "\nThere is no tool zzz. Look for one: tools.search(" in unlike
+    assert "\nThere is no zzz. Look for one: tools.search(" in unlike
 
 
 def test_a_refusal_is_an_exception_with_the_reason(tmp_path: Path) -> None:
