@@ -6,6 +6,7 @@ Exit codes: 0 done, 1 bad input, 2 attempts are left that the infrastructure fai
 
 from __future__ import annotations
 
+import errno
 import math
 import os
 import sys
@@ -45,6 +46,7 @@ class Said(click.types.StringParamType):
         return text
 
 
+FULL = (errno.ENOSPC, errno.EDQUOT)
 DEBUG = variable("debug")
 AMOUNT = Finite(min=0, min_open=True)
 MOST_REPEATS = 1_000
@@ -226,7 +228,8 @@ def entry() -> int:
         return _failed(str(error))
     except OSError as error:
         where = f"{error.filename}: " if error.filename is not None else ""
-        return _failed(f"{where}{error.strerror or error}; check the path")
+        mend = "make room on its disk" if error.errno in FULL else "check the path"
+        return _failed(f"{where}{error.strerror or error}; {mend}")
     except Exception as error:  # the last line of defence: a line, not a traceback
         if os.environ.get(DEBUG, "").lower() in YES:
             raise

@@ -239,10 +239,10 @@ def write(path: Path, content: str | bytes) -> None:
         with part.open("wb", buffering=0) as file:
             _write_whole(file, content.encode("utf-8", "replace") if isinstance(content, str) else content)
         part.replace(path)
-    except OSError:
+    except OSError as error:
         with contextlib.suppress(OSError):
             part.unlink()
-        raise
+        raise OSError(error.errno, error.strerror, str(path)) from error
 
 
 def differences(before: Mapping[str, Any], after: Mapping[str, Any], prefix: str = "") -> list[str]:

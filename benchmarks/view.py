@@ -61,8 +61,9 @@ class _Handler(BaseHTTPRequestHandler):
         if self.headers.get("Host") not in self.server.names:
             self._send(403, "This address is not for you.")
             return
+        path = self.path.partition("?")[0]
         for form, shown in PAGES.items():
-            if found := re.fullmatch(form, self.path):
+            if found := re.fullmatch(form, path, re.ASCII):
                 try:
                     self._send(200, shown(self.server.store, *map(int, found.groups())))
                 except (UsageError, OSError) as error:
@@ -70,7 +71,7 @@ class _Handler(BaseHTTPRequestHandler):
                 except Exception as error:  # noqa: BLE001 - a trace may hold anything, and costs its page alone
                     self._send(500, _plain("Cannot be shown", f"{type(error).__name__}: {error}"))
                 return
-        self._send(404, _plain("Not there", f"There is no page {self.path}."))
+        self._send(404, _plain("Not there", f"There is no page {path}."))
 
     def _send(self, status: int, text: str) -> None:
         content = text.encode("utf-8", "replace")

@@ -70,7 +70,7 @@ def get(viewer: Viewer, path: str, host: str | None = None) -> tuple[int, str]:
 
 def test_all_pages_are_there_and_nothing_else_is(tmp_path: Path) -> None:
     with served(store(tmp_path)) as viewer:
-        for path in ("/", "/report", "/attempt/0", "/attempt/0/run", "/attempt/1", "/attempt/2", "/attempt/2/run", "/attempt/3", "/attempt/4"):  # fmt: skip
+        for path in ("/", "/?x=1", "/report", "/attempt/0", "/attempt/0/run", "/attempt/1", "/attempt/2", "/attempt/2/run", "/attempt/3", "/attempt/4"):  # fmt: skip
             status, text = get(viewer, path)
             assert (path, status) == (path, 200)
             assert "<script>document" not in text

@@ -6,13 +6,14 @@ import dataclasses
 import gzip
 import json
 import multiprocessing
+import resource
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from benchmarks.attempts import Attempt, attempt_key
-from benchmarks.store import Drifted, Store, secrets
+from benchmarks.store import Drifted, Store, secrets, write
 from codeact.errors import UsageError
 
 FROZEN = {"suite": "s", "split": "test", "model": "m", "limits": {"turns": 5}}
@@ -246,6 +247,18 @@ def test_a_missing_or_damaged_trace_is_said(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-9])
     with pytest.raises(UsageError, match="cannot be read"):
         store.read_trace("t1-code-1")
+
+
+def test_a_file_that_does_not_fit_is_named_and_nothing_of_it_stays(tmp_path: Path) -> None:
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limit[1]))
+    try:
+        with pytest.raises(OSError, match="File too large") as said:
+            write(tmp_path / "made" / "x", b"x" * 2000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    assert said.value.filename == str(tmp_path / "made" / "x")
+    assert list((tmp_path / "made").iterdir()) == []
 
 
 def _hold(

@@ -156,6 +156,31 @@ def test_a_path_that_is_something_else_is_told_in_one_line(name: str, tmp_path: 
         assert "\n" not in str(told.value)
 
 
+@pytest.mark.parametrize("name", ["../../../../../secret.txt", "/etc/passwd", "link.csv"])
+def test_a_question_reads_no_file_outside_of_its_copy(name: str, tmp_path: Path) -> None:
+    """What it reads is shown to a model."""
+    copy = tmp_path / "copy"
+    dabench(copy)
+    (tmp_path / "secret.txt").write_text("secret")
+    data = copy / "examples" / "DA-Agent" / "data"
+    (data / "da-dev-tables" / "link.csv").symlink_to(tmp_path / "secret.txt")
+    asked = data / "da-dev-questions.jsonl"
+    asked.write_text(asked.read_text().replace('"fares.csv"', json.dumps(name)))
+    with pytest.raises(UsageError, match=r"lies outside of .*da-dev-tables, and the question 0 needs it"):
+        suite("dabench", path=copy)
+
+
+def test_a_copy_is_not_looked_for_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("benchmarks.suites.adapters.reading.MOST_FOLDERS", 3)
+    for name in "abc":
+        (tmp_path / name).mkdir()
+    (tmp_path / "a" / "round").symlink_to(tmp_path)
+    with pytest.raises(UsageError, match="holds more than 3 folders; give the one that holds data, csv"):
+        suite("wtq", path=tmp_path)
+    wtq(tmp_path)
+    assert suite("wtq", path=tmp_path)
+
+
 def test_a_query_of_a_copy_reads_and_makes_no_file(tmp_path: Path) -> None:
     spider(tmp_path)
     other = tmp_path / "other.sqlite"

@@ -13,7 +13,6 @@ from typing import Any
 from benchmarks.suites.adapters import reading
 from benchmarks.suites.base import Task
 from benchmarks.suites.files import STATE, Files
-from codeact.errors import UsageError
 
 NAME, VERSION = "dabench", "1"
 QUESTIONS, LABELS, TABLES = "da-dev-questions.jsonl", "da-dev-labels.jsonl", "da-dev-tables"
@@ -39,9 +38,7 @@ def suite(path: Path, seed: int | None = None) -> list[Task]:
 
 def _task(told: dict[str, Any], answers: list[Any], root: Path) -> Task:
     gold: dict[str, str] = dict(answers)
-    file = root / TABLES / reading.field(told, "file_name", root / QUESTIONS)
-    if not file.is_file():
-        raise UsageError(f"{file}: there is no such table, which the question {told['id']} needs")
+    file = reading.inside(root / TABLES, reading.field(told, "file_name", root / QUESTIONS), told["id"])
     data = {file.name: file}
     kind = {"type": ["string", "number"]}
     return Task(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
@@ -11,18 +13,39 @@ from typing import Any, TypeVar
 from codeact.errors import UsageError
 
 T = TypeVar("T")
+MOST_FOLDERS = 5_000
+"""That a copy is looked for in."""
 
 
 def folder(path: Path, suite: str, *needed: str) -> Path:
-    """The given folder, or the one below it, which holds all that is needed. Raises UsageError."""
+    """The given folder, or the nearest one below it, which holds all that is needed. Raises UsageError."""
     if not path.is_dir():
         raise UsageError(f"{path}: there is no such folder; give the one of your copy of {suite}")
-    for each in (path, *sorted(child for child in path.rglob("*") if child.is_dir())):
+    left = deque([path])
+    for _ in range(MOST_FOLDERS):
+        if not left:
+            raise UsageError(
+                f"{path}: this is no copy of {suite}: there is no folder in it that holds {', '.join(needed)}"
+            )
+        each = left.popleft()
         if all((each / name).exists() for name in needed):
             return each
+        with contextlib.suppress(PermissionError):
+            left += sorted(child for child in each.iterdir() if child.is_dir() and not child.is_symlink())
     raise UsageError(
-        f"{path}: this is no copy of {suite}: there is no folder in it that holds {', '.join(needed)}"
+        f"{path}: holds more than {MOST_FOLDERS:,} folders; give the one that holds {', '.join(needed)}"
     )
+
+
+def inside(root: Path, name: str, whose: str) -> Path:
+    """A file of the copy that a question names. Raises UsageError where there is none, and where it lies elsewhere: what a
+    question may have read is shown to a model."""
+    file = root / name
+    if "\0" in name or not file.is_file():
+        raise UsageError(f"{file}: there is no such file, which the question {whose} needs")
+    if not file.resolve().is_relative_to(root.resolve()):
+        raise UsageError(f"{file}: lies outside of {root}, and the question {whose} needs it; copy it there")
+    return file
 
 
 def text(path: Path) -> str:

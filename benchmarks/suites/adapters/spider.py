@@ -37,9 +37,7 @@ def suite(path: Path, seed: int | None = None) -> list[Task]:
 
 def _task(number: int, told: dict[str, Any], root: Path) -> Task | None:
     name, query = (reading.field(told, field, root / "dev.json") for field in ("db_id", "query"))
-    file = root / "database" / name / f"{name}.sqlite"
-    if not file.is_file():
-        raise UsageError(f"{file}: there is no such database, which the question {number} needs")
+    file = reading.inside(root / "database", f"{name}/{name}.sqlite", str(number))
     rows = rows_of(file, query)
     if not rows or len(rows) > MAX_ROWS:
         return None

@@ -42,9 +42,7 @@ def suite(path: Path, seed: int | None = None) -> list[Task]:
 
 def _task(row: list[str], root: Path) -> Task:
     key, question, context, target = row
-    table = root / context
-    if not table.is_file():
-        raise UsageError(f"{table}: there is no such table, which the question {key} needs")
+    table = reading.inside(root, context, key)
     data = {"table.csv": table}
     return Task(
         id=f"wtq-{key}",
