@@ -33,7 +33,7 @@ def load(spec: str) -> list[Tool]:
     Raises ToolSourceError, with file and line, where the user's file cannot be imported.
     """
     place, name = _split(spec)
-    module = _from_file(Path(place)) if place.endswith(".py") or "/" in place else _module(place)
+    module = _from_file(Path(place)) if _is_path(place) else _module(place)
     if not name:
         return unique(_decorated(module, place))
     value: Any = module
@@ -92,7 +92,17 @@ def _split(spec: str) -> tuple[str, str]:
     return (place, name) if named else (spec, "")
 
 
+def _is_path(place: str) -> bool:
+    return place.endswith(".py") or "/" in place or (not place.isidentifier() and Path(place).is_file())
+
+
 def _from_file(path: Path) -> ModuleType:
+    if path.is_dir():
+        raise ToolSourceError(f"{path} is a folder: name a file in it, as in {path}/shop.py")
+    if path.is_file() and path.suffix != ".py":
+        raise ToolSourceError(
+            f"{path} is no Python file: --tools takes one, or a module, as in shop.py or shop.py:order_status"
+        )
     if not path.is_file():
         raise ToolSourceError(
             f"{path} is not there: --tools takes a Python file or module, as in shop.py or shop.py:order_status"
@@ -162,6 +172,8 @@ def _decorated(module: ModuleType, place: str) -> Iterator[Tool]:
             seen.add(id(value))
             found = True
             yield from _each(value)
+    if not found and module.__spec__ is not None and module.__spec__.origin is None:
+        raise ToolSourceError(f"{place} is a folder: name a file in it, as in {place}/shop.py")
     if not found:
         raise ToolSourceError(
             f"{place} has nothing that is decorated with @tool or @toolset{_offer(module, place)}"

@@ -86,6 +86,8 @@ BROKEN = {
     "absent.py": (None, "absent.py is not there: --tools takes a Python file or module, as in shop.py or shop.py:order_status"),
     "absent": (None, "there is no module absent; is it a file? then write absent.py"),
     "no such": (None, "'no such' is no module: --tools takes a Python file or module, as in shop.py or shop.py:order_status"),
+    "prices.csv": ("a,b\n", "prices.csv is no Python file: --tools takes one, or a module, as in shop.py or shop.py:order_status"),
+    "./cities.csv": ("a,b\n", "cities.csv is no Python file: --tools takes one, or a module, as in shop.py or shop.py:order_status"),
     "syntax.py": ("x = 1\ndef f(:\n", "syntax.py, line 2: invalid syntax"),
     "imports.py": ("\nimport not_installed\n", "imports.py, line 2: ModuleNotFoundError: No module named 'not_installed'"),
     "raises.py": ("def f():\n    raise ValueError('two\\nlines')\nf()\n", "raises.py, line 2: ValueError: two lines"),
@@ -107,6 +109,14 @@ def test_what_cannot_be_loaded_is_one_line(folder: Path, spec: str) -> None:
     with pytest.raises(ToolSourceError) as caught:
         load(spec)
     assert str(caught.value).replace(f"{folder}/", "") == message
+
+
+@pytest.mark.parametrize("spec", ["more_of_them", "./more_of_them"])
+def test_a_folder_is_no_source(folder: Path, spec: str) -> None:
+    (folder / "more_of_them").mkdir()
+    with pytest.raises(ToolSourceError) as caught:
+        load(spec)
+    assert str(caught.value) == "more_of_them is a folder: name a file in it, as in more_of_them/shop.py"
 
 
 class Arguments(BaseModel):
