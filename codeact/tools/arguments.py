@@ -117,6 +117,14 @@ class Check:
         return f"{self.name}(): {listed}. Write {_cut(signature(self.name, self.parameters), MAX_SIGNATURE)}"
 
 
+_MESSAGES = {
+    "missing": "is missing",
+    "missing_argument": "is missing",
+    "extra_forbidden": "there is no such field",
+    "unexpected_keyword_argument": "there is no such field",
+}
+
+
 def told(label: str, value: Any, error: Exception, *, show_values: bool = True) -> list[str]:
     """What is wrong with an argument, one text for each place in it."""
     by_path: dict[str, list[Problem]] = {}
@@ -142,7 +150,8 @@ def _problems(value: Any, error: Exception) -> Iterator[Problem]:
         case ValidationError():
             for each in error.errors(include_url=False, include_context=False):
                 missing = each["type"] in ("missing", "missing_argument")
-                message = "is missing" if missing else each["msg"].removeprefix("Value error, ")
+                known = _MESSAGES.get(each["type"])
+                message = known or each["msg"].removeprefix("Value error, ")
                 yield Problem(_path(each["loc"], value, missing), message, each["input"], missing)
         case _:
             yield Problem("", f"{type(error).__name__}: {error}", value)

@@ -23,6 +23,8 @@ from codeact.tools.names import identifier
 
 DEFINITIONS = "#/$defs/"
 
+_CLASSES = ("model", "dataclass", "typed-dict")
+_FIELDS = ("model-fields", "dataclass-args", "typed-dict")
 _PLAIN = {
     ("datetime", "datetime"), ("datetime", "date"), ("datetime", "time"), ("datetime", "timedelta"),
     ("decimal", "Decimal"), ("uuid", "UUID"),
@@ -64,16 +66,25 @@ def validator(hint: Any) -> Callable[[Any], Any]:
     return strict.validate_python
 
 
-def _careful(schema: Any) -> Any:
-    """A core schema whose numbers refuse True and False, and whose paths refuse text, at any depth."""
+def _careful(schema: Any, *, lenient: bool = False) -> Any:
+    """A core schema whose numbers refuse True and False, whose paths refuse text, and whose classes refuse fields that they do
+    not have, at any depth. `lenient`: the class around it says itself what is to be done with such fields."""
     if isinstance(schema, (list, tuple)):
-        return type(schema)(map(_careful, schema))
+        return type(schema)(_careful(each, lenient=lenient) for each in schema)
     if not isinstance(schema, dict):
         return schema
     if schema.get("custom_error_type") == "path_type" or _is_path(schema):
         return _FILE
+    if schema.get("type") in _CLASSES:
+        lenient = "extra_fields_behavior" in schema.get("config", {})
+    fields = schema.get("type") in _FIELDS
+    if fields and not lenient:
+        schema = {**schema, "extra_behavior": "forbid"}
     kept = ("metadata", "serialization", "default", "expected")
-    inner = {key: value if key in kept else _careful(value) for key, value in schema.items()}
+    inner = {
+        key: value if key in kept else _careful(value, lenient=lenient and not fields)
+        for key, value in schema.items()
+    }
     if inner.get("type") not in ("int", "float", "decimal"):
         return inner
     reference = inner.pop("ref", None)

@@ -138,7 +138,7 @@ def _problems(errors: Iterable[jsonschema.ValidationError]) -> Iterator[Problem]
             case "additionalProperties" if asked is False:
                 known = schema.get("properties", {})
                 yield from (
-                    Problem(path + _dotted(each), "Extra inputs are not permitted", found[each])
+                    Problem(path + _dotted(each), "there is no such field", found[each])
                     for each in found
                     if each not in known
                 )

@@ -19,7 +19,7 @@ from typing import Annotated, Any, Literal, LiteralString, NamedTuple, Never, Op
 from uuid import UUID
 
 import pytest
-from pydantic import BaseModel, Field, FilePath
+from pydantic import BaseModel, ConfigDict, Field, FilePath
 
 from codeact import tool, toolset
 from codeact.errors import ArgumentError, ToolSourceError
@@ -48,6 +48,14 @@ class Customer(BaseModel):
 class Line:
     sku: str
     amount: int
+
+
+class Open(BaseModel):
+    """Takes fields that it does not name."""
+
+    model_config = ConfigDict(extra="allow")
+    sku: str
+    to: list[Address]
 
 
 class Options(TypedDict, total=False):
@@ -212,6 +220,7 @@ CONVERTED: list[tuple[Any, Any, Any]] = [
     (Options, {"limit": 3}, {"limit": 3}),
     (Point, [1, 2], Point(1, 2.0)),
     (Address, {"street": "s", "zip": "12345"}, Address(street="s", zip="12345")),
+    (Open, {"sku": "a", "to": [], "more": 1}, Open.model_validate({"sku": "a", "to": [], "more": 1})),
 ]
 
 
@@ -235,6 +244,10 @@ WRONG: list[tuple[Any, Any, str]] = [
     (Customer, {"name": "n", "age": 1, "address": {"street": "s", "zip": "x"}}, "value.address.zip: String should match pattern '^\\d{5}$', got 'x' (str)"),
     (int | list[Line], [{"sku": "a", "amount": "b"}], "value: Input should be a valid integer"),
     (dict[str, int], {"a b": "c"}, "value['a b']: Input should be a valid integer"),
+    (Address, {"street": "s", "zip": "12345", "city": "c"}, "value.city: there is no such field, got 'c' (str). Write"),
+    (Line, {"sku": "a", "amount": 2, "price": 1}, "value.price: there is no such field, got 1 (int). Write"),
+    (list[Options], [{"limit": 3}, {"limits": 4}], "value[1].limits: there is no such field, got 4 (int). Write"),
+    (Open, {"sku": "a", "to": [{"street": "s", "zip": "12345", "city": "c"}], "more": 1}, "value.to[0].city: there is no such field"),
     (Annotated[int, Field(ge=3)], 2, "value: Input should be greater than or equal to 3, got 2 (int)"),
 ]  # fmt: skip
 
