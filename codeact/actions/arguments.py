@@ -13,6 +13,8 @@ MAX_ENCODED = 3
 """How often arguments may have been encoded once more as a string."""
 MAX_SHOWN = 60
 _FENCE = re.compile(r"\A\s*```\w*\n(.*?)\n?```\s*\Z", re.DOTALL)
+_TEMPLATE = re.compile(r"(?<=[}\]\"'])(?:\s*(?:</\w+>|<\|\w+\|>))+\Z")
+"""Marks of a chat template behind the arguments."""
 _TRAILING_COMMA = re.compile(r",(?=\s*[}\]][\s}\]]*\Z)")
 
 
@@ -23,8 +25,8 @@ class Unreadable(ValueError):
 def read(given: Any) -> dict[str, Any]:
     """The arguments in what was given for them, as text or as a value. Raises Unreadable.
 
-    Nothing, `[]` and `null` are no arguments. What was encoded twice, lies in a list or a code block, has single quotes, or was
-    written twice, is read as it was meant. What is cut off, or two objects, is not guessed at.
+    Nothing, `[]` and `null` are no arguments. What was encoded twice, lies in a list or a code block, has single quotes, was
+    written twice, or is closed once too often, is read as it was meant. What is cut off, or two objects, is not guessed at.
     """
     try:
         return _plain(_object(given))
@@ -50,19 +52,26 @@ def _object(given: Any, depth: int = 0) -> dict[Any, Any]:
 def _decoded(text: str) -> Any:
     if fenced := _FENCE.match(text):
         text = fenced[1].strip()
+    text = _TEMPLATE.sub("", text)
     decoder = json.JSONDecoder(
         strict=False, parse_constant=_refuse
     )  # real newlines within strings are common
     mended = _TRAILING_COMMA.sub("", text)
     try:
         value, at = decoder.raw_decode(mended)
-        rest = mended[at:].strip()
-        return value if not rest else _one(value, decoder.decode(rest))
     except ValueError as error:
         python = _python(text)
         if python is None:
             raise Unreadable(_wrong(text, error)) from None
         return python
+    rest = mended[at:].strip()
+    if not rest or (isinstance(value, dict) and not rest.strip("}] \r\n\t")):
+        return value
+    try:
+        second = decoder.decode(rest)
+    except ValueError:
+        raise Unreadable(f"have something behind their end: {_shown(rest)}") from None
+    return _one(value, second)
 
 
 def _one(first: Any, second: Any) -> Any:
@@ -96,7 +105,8 @@ def _wrong(text: str, error: ValueError) -> str:
     if text[-1:] not in ("}", "]") or (at is not None and at >= len(text)):
         return f"are cut off behind {_shown(text[-MAX_SHOWN:])}"
     if at is None:
-        return f"are not JSON: {error}"
+        digits = "Exceeds the limit" in str(error)  # of Python's, in words for those who write Python
+        return f"are not JSON: {'they hold a number with too many digits' if digits else error}"
     reason = getattr(error, "msg", str(error))
     return f"are not JSON: {reason} at character {at}, before {_shown(text[at:])}"
 
