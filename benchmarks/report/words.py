@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -237,6 +238,7 @@ def notes(about: Mapping[str, Any], found: Analysis) -> list[str]:
     return lines
 
 
+TAG = re.compile(r"<(?=[A-Za-z/!?])")
 SERVED = {"served": "models", "fingerprints": "system fingerprints"}
 """What the endpoint says has answered, where it says so: behind one name there may be more than one thing."""
 
@@ -317,7 +319,10 @@ def settings_table(about: Mapping[str, Any], found: Analysis) -> Table:
 
 
 def markdown(about: Mapping[str, Any], found: Analysis) -> str:
-    return "\n".join(_markdown(about, found)).rstrip() + "\n"
+    text = "\n".join(_markdown(about, found)).rstrip() + "\n"
+    return TAG.sub(
+        r"\\<", text
+    )  # what an endpoint or a suite calls itself stays text where Markdown is shown
 
 
 def _markdown(about: Mapping[str, Any], found: Analysis) -> Iterator[str]:

@@ -140,6 +140,13 @@ def test_a_line_that_is_no_attempt_is_counted_and_said(tmp_path: Path) -> None:
     assert "7 lines of attempts.jsonl cannot be read and did not count; a crash leaves one." in text
 
 
+def test_what_an_endpoint_calls_itself_is_text_in_markdown_too(tmp_path: Path) -> None:
+    served = ("<img src=http://127.0.0.1:9/x>", "</td>")
+    text = report(tmp_path, [attempt("t", "code", True, served=served)])
+    assert "\\<img src=http://127.0.0.1:9/x> (1), \\</td> (1)" in text
+    assert text.count("<") == text.count("\\<")
+
+
 def test_two_reports_at_once_leave_one_that_is_whole(tmp_path: Path) -> None:
     made = pairs([(True, True)] * 6)
     text = report(tmp_path, made)
