@@ -74,7 +74,9 @@ def standing(run: Path) -> Standing:
     whole = journal.load(run)
     log = events.standing(whole)
     if not log or not isinstance(log[0], events.RunStarted):
-        raise UsageError(f"{folder.name}: the run ended before it began; start it again with `codeact solve`")
+        raise UsageError(
+            f"{folder.name or run}: the run ended before it began; start it again with `codeact solve`"
+        )
     turn = 1
     pending: Reading | None = None
     given: events.AnswerGiven | None = None

@@ -59,6 +59,7 @@ def here(tmp_path: Path) -> Path:
         (["solve", "t", "--max-turn", "3"], "--max-turn: no such option; did you mean --max-turns?"),
         (["solve", "t", "--xyzzy"], "--xyzzy: no such option; known are "),
         (["solve"], "TASK: is missing; see `codeact solve --help`"),
+        (["replay", "a.csv"], "a.csv: the run ended before it began; start it again"),
         (["solve", "two", "tasks"], "Got unexpected extra argument (tasks); put the task in quotes, or see `codeact solve --help`"),
         (["solve", "t", "--max-turns"], "--max-turns: "),
         (["solve", "t", "--max-turns", "x"], "--max-turns: 'x' is not a whole number of at least 1; write for example 20"),
