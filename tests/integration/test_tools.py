@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -16,6 +17,7 @@ from codeact.models import ScriptedModel
 from codeact.tools.approval import CallRequest, Decision
 from codeact.tools.context import RunContext, current_call
 from codeact.tools.functions import tool
+from codeact.tools.load import tools_from
 from codeact.types import Result
 from tests.integration.test_agent import block, observations
 
@@ -90,6 +92,20 @@ def test_tools_need_no_import_and_names_of_the_code_go_first(tmp_path: Path) -> 
         STATES["A-2"],
         True,
     ]
+
+
+def test_a_tool_that_cannot_be_imported_there_is_a_fault_of_code_that_calls_it(tmp_path: Path) -> None:
+    @tool(where="sandbox")
+    def newer(n: int) -> int:
+        return n
+
+    [made] = tools_from([newer])
+    broken = dataclasses.replace(made, source="def newer(n=1 / 0):\n    return n")
+    first, second, _ = observations(
+        solve(tmp_path, ["print('begun')", "from tools import newer", "final_answer(1)"], [broken])
+    )
+    assert first.startswith("Output:\nbegun\n")
+    assert "ZeroDivisionError" in second
 
 
 def test_tools_whose_names_are_not_alone_are_named_with_their_import(tmp_path: Path) -> None:
