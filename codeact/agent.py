@@ -38,6 +38,7 @@ from codeact.tools.context import RunContext
 from codeact.types import ActionStyle, Model, Result, RunLimits, T
 from codeact.views import notebook
 from sandbox import Limits, Network, Pool
+from sandbox.given import a
 from sandbox.types import parse_size
 
 MAX_UNREADABLE = 5
@@ -210,7 +211,7 @@ class Agent(Generic[T]):
         if task is not None:
             check_task(task)
         checks.check_context(context)
-        checks.check("changed_data", changed_data, checks.a(bool), "True or False")
+        checks.check("changed_data", changed_data, a(bool), "True or False")
         at = self._standing(run)
         if at.ended is not None and at.ended.status == "answered" and task is None:
             raise UsageError(f"{at.run}: has ended with its answer; give a task to carry it on with")
@@ -232,7 +233,7 @@ class Agent(Generic[T]):
             return again.replay()
 
     def _standing(self, run: str | Path) -> Standing:
-        checks.check("run", run, checks.a(str, Path), "the id of a run, or the Path of its folder")
+        checks.check("run", run, a(str, Path), "the id of a run, or the Path of its folder")
         known = self._setup.runs / run
         return standing(known if (known / FILE).is_file() else find_journal(str(run)))
 

@@ -13,13 +13,14 @@ from typing import Any, Generic, Self
 
 from codeact import events, exports
 from codeact.carried import carried
-from codeact.checks import a, check
+from codeact.checks import check
 from codeact.errors import UsageError
 from codeact.models import model_of
 from codeact.outcome import Observer, awaited, check_task, consumed
 from codeact.run import Run
 from codeact.run.between import Undoing
 from codeact.types import Model, Result, T, Usage
+from sandbox.given import a
 
 
 class Session(Generic[T]):

@@ -16,6 +16,7 @@ from typing import Self, TypedDict, Unpack
 
 from sandbox.errors import PoolClosed, SandboxError, StartError
 from sandbox.files import files_below
+from sandbox.given import check_settings
 from sandbox.hostcalls import HostFunction, WithCall
 from sandbox.network import Network
 from sandbox.session import Sandbox
@@ -78,6 +79,7 @@ class Pool:
     ) -> None:
         if size < 1:
             raise ValueError(f"a pool of {size} sandboxes: it must hold at least 1")
+        check_settings(image=image, **settings)
         self.image = image
         self.size = size
         self._prepare = prepare

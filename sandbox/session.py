@@ -13,6 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from sandbox import given
 from sandbox.backends import Backend, Ended
 from sandbox.backends.choice import choose, make_backend
 from sandbox.bridge import MAX_QUEUED, Bridge
@@ -58,8 +59,8 @@ class Sandbox:
     none by default. `on_connection` gets each connection when it is over, on another thread; it must not raise or block.
 
     `packages` (`"name"`, `"name==1.2"`) are on top of the image's: the first sandbox that asks for them builds an image,
-    those after it start from that; `on_progress` gets a line for each step. Raises ValueError for what is not a host or
-    a package.
+    those after it start from that; `on_progress` gets a line for each step. Raises ValueError for what is not what a setting
+    takes, a host or a package.
 
     A cell that fails never raises here: see `CellResult.status`. What is wrong with the sandbox itself raises a
     `SandboxError`. One sandbox may be used from several threads: cells run one after the other.
@@ -82,6 +83,21 @@ class Sandbox:
         label: str = "",
         backend: BackendName = "auto",
     ) -> None:
+        given.check_settings(
+            image=image,
+            limits=limits,
+            timeout=timeout,
+            max_timeout=max_timeout,
+            network=network,
+            on_connection=on_connection,
+            packages=packages,
+            on_progress=on_progress,
+            inputs=inputs,
+            functions=functions,
+            runtime=runtime,
+            label=label,
+            backend=backend,
+        )
         self.image = image
         self.limits = limits or Limits()
         self.timeout = timeout
@@ -375,6 +391,7 @@ class Sandbox:
         cell is not run then, and its status is `refused`. `timeout` and
         `max_timeout` are for this cell. Raises SandboxBusy when this thread has not read its last cell to the end.
         """
+        given.check_code(code, timeout, max_timeout)
         self._turns.check()
         with self._turns.lock:
             outputs = self._attempts(code, timeout, max_timeout, afresh)
@@ -458,7 +475,7 @@ class Sandbox:
         with self._turns.lock:
             if inputs is not None:
                 self._tear_down()
-                self._inputs = dict(inputs)
+                self._inputs = dict(inputs or {})
             self._kernel_up = False
             self._ready()
 
@@ -559,6 +576,8 @@ class Sandbox:
 
     def write(self, path: str, content: bytes | str, *, read_only: bool = False) -> None:
         """Writes a file of the workspace, which code inside may change unless it is `read_only`. Raises FileError."""
+        given.check("path", path, given.text, "a path within /workspace, such as 'out/a.csv'")
+        given.check("content", content, given.a(str, bytes), "text or bytes")
         data = content.encode() if isinstance(content, str) else content
         mode = 0o444 if read_only or _is_input(path) else 0o664
         self._transfers().put(io.BytesIO(data), path, mode=mode)

@@ -18,6 +18,7 @@ from codeact.tools.approval import CallRequest, Decision
 from codeact.tools.context import RunContext, current_call
 from codeact.tools.functions import tool
 from codeact.tools.load import tools_from
+from codeact.tools.tool import Tool
 from codeact.types import Result
 from tests.integration.test_agent import block, observations
 
@@ -27,7 +28,7 @@ pytestmark = pytest.mark.docker
 def solve(
     tmp_path: Path,
     cells: Sequence[str],
-    tools: Sequence[Callable[..., Any]],
+    tools: Sequence[Callable[..., Any] | Tool],
     data: dict[str, Path] | None = None,
     **how: Any,
 ) -> Result:
