@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import sys
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import islice
 from typing import Any
 
@@ -93,10 +93,23 @@ def tell_of(result: Any) -> None:
 def tell(error: BaseException | None = None) -> None:
     """Tells the host which variables there are; what the last call of this cell gave, in case no variable holds it; and where
     the key is that was looked for in vain."""
+    found = {
+        "variables": names(),
+        "call": _unless_changed(_last_call),
+        "place": _unless_changed(_place_of, error),
+    }
     try:
-        call("names", {"variables": names(), "call": _last_call(), "place": _place_of(error)})
+        call("names", found)
     except (HostCallError, OSError):
         pass
+
+
+def _unless_changed(look: Callable[..., list[str] | None], *given: object) -> list[str] | None:
+    """What a look at values finds, which other threads may change meanwhile, and whose code is anybody's."""
+    try:
+        return look(*given)
+    except Exception:  # noqa: BLE001 - it is a hint: no cell fails for it
+        return None
 
 
 def _last_call() -> list[str] | None:
@@ -105,12 +118,8 @@ def _last_call() -> list[str] | None:
     if calling is None or calling.last is None:
         return None
     path, value = calling.last
-    if any(value is each for each in vars(sys.modules["__main__"]).values()):
-        return None  # it is told of with the variables
-    try:
-        return [path, _kind(value)]
-    except Exception:  # noqa: BLE001 - it was changed while it was looked at
-        return None
+    held = any(value is each for each in vars(sys.modules["__main__"]).values())
+    return None if held else [path, _kind(value)]  # what is held is told of with the variables
 
 
 def _place_of(error: BaseException | None) -> list[str] | None:
