@@ -76,9 +76,9 @@ def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str
             daemon.terminate()
             daemon.wait(20)
         subprocess.run(["podman", "rm", "--all", "--force"], env=env, capture_output=True, check=False)
-        unmount = ["umount", str(folder / "data" / "overlay")]
+        unmount = ["umount", "--lazy", str(folder / "data" / "overlay")]
         while subprocess.run(unmount, capture_output=True, check=False).returncode == 0:
-            pass  # each service has mounted it once more
+            pass  # each service has mounted it once more, and what it ran may still hold it
 
 
 def answers(place: str) -> bool:
