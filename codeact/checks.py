@@ -12,16 +12,14 @@ from codeact.options import Options
 from codeact.tools.approval import MODES, Approval
 from codeact.tools.context import RunContext
 from codeact.types import ActionStyle, OnDeath, RunLimits
-from sandbox import Limits, Pool
-from sandbox.given import Check, a, function, network, one_of, seconds, text, texts
-from sandbox.types import BackendName, parse_size
+from sandbox import Pool, given
+from sandbox.given import SETTINGS, Check, a, function, one_of, texts
+from sandbox.types import parse_size
 
 
 def check(name: str, value: Any, wrong: Check, instead: str) -> None:
     """Raises UsageError where a value is not what it should be."""
-    problem = wrong(value)
-    if problem is not None:
-        raise UsageError(f"{name}: {problem}; give {instead}")
+    given.check(name, value, wrong, instead, UsageError)
 
 
 def check_options(options: Options) -> None:
@@ -73,13 +71,11 @@ def _approve(value: Any) -> str | None:
 OPTIONS: Mapping[str, tuple[Check, str]] = {
     "limits": (a(RunLimits, None), "RunLimits, as in RunLimits(turns=20)"),
     "output_schema": (a(dict, None), "a JSON Schema as a dict"),
-    "image": (text, 'the name of an image, such as "data"'),
-    "sandbox_limits": (a(Limits, None), 'Limits, as in Limits(memory="2g")'),
-    "cell_timeout": (seconds, "seconds above 0, such as 60"),
-    "backend": one_of(BackendName),
-    "runtime": (a(str, None), 'the name of a runtime of the engine, such as "runsc"'),
-    "network": (network, 'host names, such as ["api.example.com"], or None'),
-    "packages": (texts, 'names of packages in a list, such as ["humanize"]'),
+    **{
+        name: SETTINGS[name] for name in ("image", "backend", "runtime", "network", "packages", "on_progress")
+    },
+    "sandbox_limits": SETTINGS["limits"],
+    "cell_timeout": SETTINGS["timeout"],
     "pool": (a(Pool, None), "a sandbox.Pool"),
     "actions": (a(str), " or ".join(get_args(ActionStyle))),
     "parallel_calls": (a(bool), "True or False"),
@@ -90,7 +86,6 @@ OPTIONS: Mapping[str, tuple[Check, str]] = {
     "context": (a(RunContext, None), 'who the runs are for, as in RunContext(user="ada")'),
     "on_death": one_of(OnDeath),
     "started_with": (a(Mapping, None), "a mapping, whose keys are texts"),
-    "on_progress": (function, "a function that takes a line"),
     "out": (a(Path, None), 'a Path, as in Path("out")'),
     "runs": (a(Path, None), 'a Path, as in Path("runs")'),
     "runs_size": (_size, 'bytes, or a text such as "5g", or None for no limit'),

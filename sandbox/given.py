@@ -15,11 +15,11 @@ Check = Callable[[Any], str | None]
 """What is wrong with a value, in words that follow its name; None where nothing is."""
 
 
-def check(name: str, value: Any, wrong: Check, instead: str) -> None:
-    """Raises ValueError where a value is not what it should be."""
+def check(name: str, value: Any, wrong: Check, instead: str, error: type[Exception] = ValueError) -> None:
+    """Raises `error` where a value is not what it should be."""
     problem = wrong(value)
     if problem is not None:
-        raise ValueError(f"{name}: {problem}; give {instead}")
+        raise error(f"{name}: {problem}; give {instead}")
 
 
 def check_settings(**settings: Any) -> None:

@@ -26,6 +26,7 @@ from codeact.run.setup import Setup
 from codeact.run.taking import Taking
 from codeact.tools import prompt, stubs
 from codeact.tools.runner import ToolRunner
+from codeact.tools.tool import Tool
 from codeact.types import Reading
 from sandbox import CellResult, Connection, Notice, Output, Rung, Sandbox, SandboxError
 from sandbox.cells import FLOODED, LOST_VARIABLES
@@ -181,13 +182,12 @@ class Cells:
 
     def _without_tools(self, source: str) -> bool:
         """Whether code answers though there is nothing but tools to find an answer with, and neither it nor any before calls one."""
-        if not self.imports or self.loaded or self.described is not None or not ANSWERS.search(source):
+        tools = self._tools_inside
+        if not tools or self.loaded or self.described is not None or not ANSWERS.search(source):
             return False
         if any(isinstance(event, events.ToolCalled) for event in self._record.log):
             return False
-        return not {"tools", *(t.name for t in self._setup.tools.tools)}.intersection(
-            re.findall(r"\w+", source)
-        )
+        return not {"tools", *(tool.name for tool in tools)}.intersection(re.findall(r"\w+", source))
 
     def shown(self) -> list[str]:
         """What the model was shown so far, but its rules."""
@@ -290,8 +290,7 @@ class Cells:
             return said["slow"]
         if cell.status != "ok":
             names = said["names"].format(names=observation.names_text(self._names)) if self._names else ""
-            tools = self._setup.tools.tools if self._setup.style.imports else ()
-            found = hints(source, cell, tools, self._box, said)
+            found = hints(source, cell, self._tools_inside, self._box, said)
             return "\n".join(filter(None, (names, *self._told, *found, said["error"])))
         if text == observation.NOTHING:
             return said["nothing"]
@@ -300,12 +299,17 @@ class Cells:
     @property
     def modules(self) -> Mapping[str, str]:
         """What code can import of the tools."""
-        return stubs.modules(self._setup.tools.tools) if self._setup.style.imports else {}
+        return stubs.modules(self._tools_inside) if self._setup.style.imports else {}
 
     @property
     def imports(self) -> list[str]:
         """The lines that import of it what every cell finds imported."""
-        return prompt.imported(self._setup.tools.tools) if self._setup.style.imports else []
+        return prompt.imported(self._tools_inside)
+
+    @property
+    def _tools_inside(self) -> Sequence[Tool]:
+        """The tools that code can import."""
+        return self._setup.tools.tools if self._setup.style.imports else ()
 
     # -- after a kernel died -------------------------------------------------------------------------------------
 

@@ -48,12 +48,13 @@ def imports(tools: Sequence[Tool], missing: str, source: str) -> str:
 
 def _listed(tools: Sequence[Tool], budget: int) -> str | None:
     """Every tool, those that are imported already first; None where that is too long."""
-    alone = _alone([tool.path for tool in tools])
+    known = {tool.path: tool for tool in tools}
+    alone = _alone(list(known))
     rest = [tool for tool in tools if tool.path not in alone]
     lines = []
-    for module in dict.fromkeys(_module(tool.path) for tool in tools if tool.path in alone):
+    for module, paths in _by_module(tool.path for tool in tools if tool.path in alone).items():
         lines.append(f"  Imported already, from {module}:")
-        lines += [f"  {_told(t)}" for t in tools if t.path in alone and _module(t.path) == module]
+        lines += [f"  {_told(known[path])}" for path in paths]
     lines += ["  To be imported:"] if alone and rest else []
     lines += [f"  {_imports([tool.path])[0]}  # {_told(tool)}" for tool in rest]
     whole = "\n".join(lines)
@@ -69,10 +70,17 @@ def _alone(paths: Sequence[str]) -> set[str]:
 
 def _imports(paths: Iterable[str]) -> list[str]:
     """A line for each module."""
-    names: dict[str, list[str]] = {}
+    return [
+        f"from {module} import {', '.join(path.rpartition('.')[2] for path in these)}"
+        for module, these in _by_module(paths).items()
+    ]
+
+
+def _by_module(paths: Iterable[str]) -> dict[str, list[str]]:
+    groups: dict[str, list[str]] = {}
     for path in paths:
-        names.setdefault(_module(path), []).append(path.rpartition(".")[2])
-    return [f"from {module} import {', '.join(these)}" for module, these in names.items()]
+        groups.setdefault(_module(path), []).append(path)
+    return groups
 
 
 def _module(path: str) -> str:
