@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -76,9 +77,18 @@ def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str
             daemon.terminate()
             daemon.wait(20)
         subprocess.run(["podman", "rm", "--all", "--force"], env=env, capture_output=True, check=False)
+        end_those_that_name(folder)
         unmount = ["umount", "--lazy", str(folder / "data" / "overlay")]
         while subprocess.run(unmount, capture_output=True, check=False).returncode == 0:
-            pass  # each service has mounted it once more, and what it ran may still hold it
+            pass  # each service has mounted it once more
+
+
+def end_those_that_name(folder: Path) -> None:
+    """What watches a container outlives it, and would mount the folder once more to clean up behind it."""
+    for line in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):  # it has ended meanwhile
+            if str(folder).encode() in line.read_bytes():
+                os.kill(int(line.parent.name), signal.SIGKILL)
 
 
 def answers(place: str) -> bool:
