@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -190,12 +191,14 @@ def summaries(folder: Path) -> Iterator[dict[str, Any]]:
 
 def _journals(folder: Path) -> list[Path]:
     try:
-        return list(folder.glob("*/run.jsonl"))
+        with os.scandir(folder) as entries:
+            places = [Path(entry.path) / "run.jsonl" for entry in entries]
+    except FileNotFoundError:
+        return []  # nothing has run yet
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
-        raise UsageError(
-            f"{folder}: cannot be read: {reason}; check its permissions, or set CODEACT_HOME"
-        ) from None
+        raise UsageError(f"{folder}: cannot be listed: {reason}; mend that, or set CODEACT_HOME") from None
+    return [place for place in places if place.is_file()]
 
 
 def _ends(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:

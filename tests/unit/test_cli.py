@@ -108,6 +108,14 @@ def test_bad_input_is_one_line_and_exit_code_2(here: Path, arguments: list[str],
     assert ended.err.count("\n") == 1
 
 
+def test_a_home_that_is_no_folder_is_not_one_without_runs(here: Path) -> None:
+    ended = codeact("runs", folder=here, env=environment(here, CODEACT_HOME=str(here / "a.csv")))
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err == (
+        f"codeact: error: {here}/a.csv/runs: cannot be listed: not a directory; mend that, or set CODEACT_HOME\n"
+    )
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "line"),
     [
