@@ -6,7 +6,7 @@ import contextlib
 import itertools
 import json
 import queue
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -15,7 +15,7 @@ from sandbox.errors import ConnectionLost, FileError
 from sandbox.guest import frames
 from sandbox.held import replacing
 from sandbox.text import clean
-from sandbox.types import FileInfo
+from sandbox.types import FileInfo, size_text
 
 PATIENCE = 60.0
 """Seconds without any progress after which a transfer is given up."""
@@ -48,6 +48,36 @@ class Files:
                 self._send(number, "abandon")
                 raise FileError(f"{path}: cannot be read on the host: {error.strerror}") from error
             self._wait(answers, path)
+
+    def put_from(self, source: Path, path: str) -> None:
+        """Copies a file of the host into the workspace; a folder with all that is in it. Raises FileError."""
+        try:
+            if source.is_dir():
+                for file in files_below(source):
+                    self.put_from(file, f"{path.rstrip('/')}/{file.relative_to(source).as_posix()}")
+                return
+            if source.exists() and not source.is_file():
+                raise FileError(f"{source}: is neither a file nor a folder")
+            with source.open("rb") as file_object:
+                self.put(file_object, path, mode=0o444 if is_input(path) else 0o664)
+        except OSError as error:
+            raise FileError(f"{source}: cannot be read on the host: {error.strerror}") from error
+
+    def put_inputs(self, inputs: Mapping[str, Path], *, mounted: frozenset[str] = frozenset()) -> None:
+        """Copies files and folders of the host to `data/`, each under its name, but those that are there. Raises FileError."""
+        for name, source in inputs.items():
+            if name in mounted:
+                continue
+            try:
+                self.put_from(source, f"data/{name}")
+            except FileError as error:
+                refused = f"{source}: was not sent into the sandbox: {error}"
+                if error.__cause__ is not None:  # it failed on the host
+                    raise FileError(refused) from error
+                disk = size_text(self._max_size)
+                raise FileError(
+                    f"{refused}; where space is short, raise `disk` ({disk}), or let every user read it, so that it is mounted"
+                ) from error
 
     def get(self, path: str, target: BinaryIO) -> int:
         """Copies a file of the workspace into `target`; its size in bytes. Raises FileError."""
@@ -126,6 +156,11 @@ def _is_file(path: Path) -> bool:
         return path.is_file()
     except OSError:
         return False
+
+
+def is_input(path: str) -> bool:
+    """Whether a path of the workspace is that of an input, which code inside may not change."""
+    return path.removeprefix("/workspace/").startswith("data/")
 
 
 def check_input_name(name: str) -> None:

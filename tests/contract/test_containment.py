@@ -218,7 +218,7 @@ def test_modules_planted_in_the_workspace_are_not_run_by_ours(fresh: Sandbox) ->
 
 def break_stream(box: Sandbox) -> None:
     """Cuts the stream under the bridge, as a network would."""
-    assert box._bridge is not None
-    stream = box._bridge._stream
+    assert box._live is not None
+    stream = box._live.bridge._stream
     assert stream is not None
     stream.close()

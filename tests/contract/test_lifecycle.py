@@ -226,9 +226,9 @@ def test_background_processes_are_gone_after_a_restart(box: Sandbox) -> None:
 
 def test_a_kernel_that_dies_between_cells_is_told_with_the_next(box: Sandbox) -> None:
     fine(box.run("import os, threading\nthreading.Timer(0.2, os._exit, [7]).start()"))
-    assert box._backend is not None
-    assert box._bridge is not None
-    wait_until(lambda: box._bridge is not None and not box._bridge.events._frames.empty())
+    live = box._live
+    assert live is not None
+    wait_until(lambda: not live.bridge.events._frames.empty())
     cell = box.run("1 + 1")
     assert (cell.status, cell.result, cell.lost) == ("ok", "2", "all variables")
     assert "exit code 7" in notices(cell)
@@ -356,7 +356,7 @@ def test_a_process_that_kills_all_others_costs_the_sandbox(
     fresh: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No kernel can come up beside it, so that only a new container helps; that is seen, not waited for, and said."""
-    monkeypatch.setattr("sandbox.session.RESTART_SECONDS", 1000.0)
+    monkeypatch.setattr("sandbox.live.RESTART_SECONDS", 1000.0)
     cell = fresh.run(
         "import os\n"
         "if os.fork() == 0:\n"
@@ -395,9 +395,9 @@ def test_a_flood_between_cells_costs_the_host_nothing(fresh: Sandbox) -> None:
             "threading.Thread(target=flood, daemon=True).start()"
         )
     )
-    assert fresh._bridge is not None
+    assert fresh._live is not None
     threading.Event().wait(1)  # the flood's own time
-    assert fresh._bridge.events.waiting < 1024**2
+    assert fresh._live.bridge.events.waiting < 1024**2
     cell = fresh.run("count")
     assert cell.status == "ok"
     assert int(cell.result or 0) > 20
