@@ -23,7 +23,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if config.getoption("--live"):
         return
     for item in items:
-        if "live" in item.keywords:
+        if item.get_closest_marker("live"):  # not `in item.keywords`, which has the names of folders too
             item.add_marker(pytest.mark.skip(reason="asks a real model; run with --live"))
 
 
