@@ -20,8 +20,9 @@ from benchmarks.attempts import Attempt
 from benchmarks.models import Price, Sampling, providers, read_prices
 from benchmarks.oracle import NAME as ORACLE
 from benchmarks.oracle import oracle
+from benchmarks.performing import ByArm, Performer, Performing
 from benchmarks.plan import Job, Limits, Plan, estimates
-from benchmarks.runner import Performer, Performing, Progress
+from benchmarks.runner import Progress
 from benchmarks.store import REDACTED, Store, address, redacted, secrets
 from benchmarks.suites import FOREIGN, OWN, Split, suite
 from benchmarks.suites.base import Task
@@ -246,7 +247,7 @@ def _perform(
 
     with scratch_folder() as folder, runner.warm_pool(plan.arms, asked.jobs) as pool:
         own = Performing(plan, model_of, price, pool, folder)
-        performer: Performer = runner.ByArm(own, {name: made(folder) for name, made in peers.items()})
+        performer: Performer = ByArm(own, {name: made(folder) for name, made in peers.items()})
         outcome = runner.run(
             jobs,
             performer,

@@ -17,6 +17,7 @@ import click
 
 from benchmarks import runner
 from benchmarks.oracle import oracle
+from benchmarks.performing import Made, Performing
 from benchmarks.plan import Job, Limits, Plan
 from benchmarks.store import Store
 from codeact.tools.tool import Tool
@@ -38,12 +39,12 @@ class Slow:
 class Timed:
     """Attempts, and how long each worker did something else between two of them."""
 
-    def __init__(self, performing: runner.Performing) -> None:
+    def __init__(self, performing: Performing) -> None:
         self._performing = performing
         self._ended: dict[int, float] = {}
         self.between = 0.0
 
-    def __call__(self, job: Job) -> runner.Made:
+    def __call__(self, job: Job) -> Made:
         worker = threading.get_ident()
         self.between += time.monotonic() - self._ended.get(worker, time.monotonic())
         try:
@@ -73,7 +74,7 @@ def main(jobs: int, seconds: float, arms: str, tasks: int) -> None:
         if pool is not None:
             pool.wait()
         store = Store(Path(folder))
-        performing = Timed(runner.Performing(plan, model_of, None, pool, Path(folder)))
+        performing = Timed(Performing(plan, model_of, None, pool, Path(folder)))
         began, busy = time.monotonic(), time.process_time()
         outcome = runner.run(plan.jobs("slow"), performing, store, workers=jobs)
         elapsed, busy = time.monotonic() - began, time.process_time() - busy

@@ -25,8 +25,8 @@ from typing import Any
 
 from benchmarks.attempts import Attempt, StopReason, redundant
 from benchmarks.models import Price
+from benchmarks.performing import Made, Unusable, outcome_of
 from benchmarks.plan import Job, Plan, now
-from benchmarks.runner import Made, Unusable, outcome_of
 from benchmarks.suites.base import World, check
 from codeact import context
 from codeact.errors import CodeActError, UsageError

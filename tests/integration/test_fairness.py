@@ -17,9 +17,9 @@ from benchmarks.analysis import analyse
 from benchmarks.arms import ARMS, prompt
 from benchmarks.attempts import Attempt
 from benchmarks.models import Sampling
+from benchmarks.performing import Made, Performing
 from benchmarks.plan import Job, Limits, Plan
 from benchmarks.report.words import markdown
-from benchmarks.runner import Made, Performing
 from benchmarks.suites import suite
 from benchmarks.suites.base import Called, NotFound, Task, digest
 from codeact import tool

@@ -13,8 +13,8 @@ import pytest
 from benchmarks.models import Sampling
 from benchmarks.peers import smolagents
 from benchmarks.peers.smolagents import Endpoint, Smolagents
+from benchmarks.performing import Made, Unusable
 from benchmarks.plan import Job, Limits, Plan
-from benchmarks.runner import Made, Unusable
 from benchmarks.suites import suite
 from benchmarks.suites.base import Task
 from codeact.errors import UsageError

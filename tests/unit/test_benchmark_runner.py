@@ -12,8 +12,9 @@ import pytest
 
 from benchmarks import runner
 from benchmarks.attempts import Attempt
+from benchmarks.performing import Made, Unusable
 from benchmarks.plan import Job, Plan
-from benchmarks.runner import Made, Unusable, Unwritten
+from benchmarks.runner import Unwritten
 from benchmarks.store import Store
 
 PLAN = Plan("small-tasks", "test", "m", ("code",), repeats=2)
