@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
+from urllib.parse import unquote
 
 import jsonschema
 import referencing.exceptions
@@ -18,6 +20,8 @@ from sandbox.errors import HostCallRefused
 
 FUNCTION = "final_answer"
 MAX_TEXT = 300
+MAX_DEPTH = 64
+"""How deep an answer may be nested, as where code gives it."""
 _FENCED = re.compile(r"\A```\w*\n(.*?)\n?```\Z", re.DOTALL)
 
 Buffer = bytes | bytearray | memoryview
@@ -64,20 +68,15 @@ class AnswerCheck:
     def __init__(self, schema: dict[str, Any] | None = None) -> None:
         self._validator: Validator | None = None
         if schema is not None:
-            kind = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
-            try:
-                kind.check_schema(schema)
-            except jsonschema.SchemaError as error:
-                raise UsageError(
-                    f"the output schema is not a JSON Schema: {error.message[:MAX_TEXT]}"
-                ) from error
-            self._validator = kind(schema)
+            self._validator = _validator(schema)
         self.schema = schema
 
     def problem(self, answer: Any) -> str | None:
         """What is wrong with an answer, with the path of the field, or None."""
         if answer is None and self.schema is None:
             return "final_answer got None: pass the value of the answer, as in final_answer(total)"
+        if (reason := unfit(answer)) is not None:
+            return f"the answer is {reason}"
         if self._validator is None:
             return None
         try:
@@ -86,6 +85,8 @@ class AnswerCheck:
             raise UsageError(
                 f"the output schema refers to what is not in it: {missing.ref[:MAX_TEXT]}; write it into the schema itself"
             ) from missing
+        except (ArithmeticError, RecursionError) as beyond:
+            return f"the answer cannot be compared with the schema: {str(beyond)[:MAX_TEXT]}"
         if error is None:
             return None
         return (
@@ -124,7 +125,7 @@ class AnswerCheck:
 
         Raises HostCallRefused.
         """
-        candidates = written_answers(arguments, whole=self.schema is not None)
+        candidates = written_answers(arguments, self.schema, whole=self.schema is not None)
         return next((each for each in candidates if self.problem(each) is None), candidates[0])
 
     def from_words(self, text: str) -> tuple[Any, str | None]:
@@ -132,8 +133,8 @@ class AnswerCheck:
         text = text.strip()
         if self.schema is None:
             return text, None
-        for candidate in (_as_json(text), text):
-            if candidate is not None and self.problem(candidate) is None:
+        for candidate in (*as_json(text), text):
+            if self.problem(candidate) is None:
                 return candidate, None
         return text, self.problem(text)
 
@@ -141,11 +142,19 @@ class AnswerCheck:
         return self.schema is None or (self.problem(answer) is not None and self.problem(answer[0]) is None)
 
 
-def written_answers(arguments: Mapping[str, Any], *, whole: bool) -> list[Any]:
+def written_answers(
+    arguments: Mapping[str, Any], schema: Mapping[str, Any] | None, *, whole: bool
+) -> list[Any]:
     """What the arguments of a call of `final_answer` may mean, the likeliest first. `whole`: an answer may be an object, which
-    they are then themselves. Raises HostCallRefused where there is none."""
-    candidates = [arguments["value"]] if "value" in arguments else []
-    candidates += [dict(arguments)] if whole and arguments else []
+    they are then themselves, unless they are a `value` that the `schema` has no field for. Raises HostCallRefused where
+    there is none."""
+    candidates = []
+    if "value" in arguments:
+        candidates.append(value := arguments["value"])
+        if whole and isinstance(value, str):
+            candidates += as_json(value)
+    if whole and arguments and (list(arguments) != ["value"] or "value" in _fields(schema)):
+        candidates.append(dict(arguments))
     if "value" not in arguments and len(arguments) == 1:
         candidates += arguments.values()
     if not candidates:
@@ -153,15 +162,81 @@ def written_answers(arguments: Mapping[str, Any], *, whole: bool) -> list[Any]:
             'final_answer(): value is missing. Write {"value": ...}, with the answer itself',
             name="ArgumentError",
         )
-    if isinstance(candidates[0], str) and whole:
-        candidates.append(_as_json(candidates[0]))
     return candidates
 
 
-def _as_json(text: str) -> Any:
-    """The value in JSON, perhaps in a block of code."""
+def as_json(text: str) -> list[Any]:
+    """The value in JSON, perhaps in a block of code: that alone, or nothing where there is none. `null` is a value, NaN none."""
     fenced = _FENCED.match(text)
     try:
-        return json.loads(fenced[1] if fenced else text)
+        return [json.loads(fenced[1] if fenced else text, parse_constant=_refuse)]
     except (ValueError, RecursionError):
+        return []
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def unfit(value: Any) -> str | None:
+    """What no answer can be, whatever its type, to follow `is`: nested too deep, or NaN or infinite, somewhere in it. Tables and
+    arrays may hold these: there they stand for what is missing."""
+    level = [value]
+    for _ in range(MAX_DEPTH + 1):
+        for each in level:
+            if isinstance(each, float) and not math.isfinite(each):
+                return f"{float(each)}: look at why before answering"
+        level = [inner for each in level for inner in _inside(each)]
+        if not level:
+            return None
+    return f"nested more than {MAX_DEPTH} deep"
+
+
+def _inside(value: Any) -> Iterator[Any]:
+    match value:
+        case Mapping():
+            yield from value.values()
+        case list() | tuple() | set() | frozenset():
+            yield from value
+
+
+def _fields(schema: Any) -> set[str]:
+    """The fields that an object of this schema is known to have, also where it is one of several, or stands in `$defs`."""
+    found: set[str] = set()
+    seen: set[int] = set()
+    pending = [schema]
+    while pending:
+        match pending.pop():
+            case Mapping() as each if id(each) not in seen:
+                seen.add(id(each))
+                found |= set(each.get("properties", ()))
+                pending += [part for key in ("anyOf", "oneOf", "allOf") for part in each.get(key, ())]
+                pending.append(_referred(schema, each.get("$ref")))
+    return found
+
+
+def _referred(root: Any, ref: Any) -> Any:
+    """What a reference within a schema leads to; None where there is nothing."""
+    if not isinstance(ref, str) or not ref.startswith("#"):
         return None
+    found = root
+    for step in filter(None, ref[1:].split("/")):
+        found = (
+            found.get(unquote(step).replace("~1", "/").replace("~0", "~"))
+            if isinstance(found, Mapping)
+            else None
+        )
+    return found
+
+
+def _validator(schema: dict[str, Any]) -> Validator:
+    """Raises UsageError for what is no schema, or cannot be sent as one."""
+    try:
+        json.dumps(schema)
+        kind = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
+        kind.check_schema(schema, format_checker=jsonschema.FormatChecker(["regex"]))
+    except jsonschema.SchemaError as error:
+        raise UsageError(f"the output schema is not a JSON Schema: {error.message[:MAX_TEXT]}") from error
+    except (TypeError, ValueError, RecursionError) as error:
+        raise UsageError(f"the output schema is not a JSON Schema: {str(error)[:MAX_TEXT]}") from error
+    return kind(schema)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import json
+import reprlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,7 +12,7 @@ from pydantic import BeforeValidator, ConfigDict, TypeAdapter, ValidationError
 from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 
-from codeact.answers import MAX_TEXT, Answer, Buffer, written_answers
+from codeact.answers import MAX_TEXT, Answer, Buffer, as_json, unfit, written_answers
 from codeact.errors import UsageError
 from codeact.inside import arrow, packed, values
 from sandbox.errors import HostCallRefused
@@ -60,7 +61,7 @@ class TypedCheck:
         return Answer(value, shown, None if whole else (made, buffers))
 
     def called(self, arguments: Mapping[str, Any]) -> Answer:
-        candidates = written_answers(arguments, whole=True)
+        candidates = written_answers(arguments, self.schema, whole=True)
         said = []
         for candidate in candidates:
             try:
@@ -71,13 +72,8 @@ class TypedCheck:
 
     def said(self, text: str) -> tuple[Answer, str | None]:
         text = text.strip()
-        candidates = [text]
-        try:
-            candidates.insert(0, json.loads(text))
-        except (ValueError, RecursionError):
-            pass
         problem = None
-        for candidate in candidates:
+        for candidate in (*as_json(text), text):
             try:
                 return Answer(self._validated(candidate), candidate), None
             except _Wrong as wrong:
@@ -113,6 +109,13 @@ class TypedCheck:
         raise _refused(told)
 
     def _validated(self, value: Any) -> Any:
+        """What the value is as the type. Raises _Wrong."""
+        _check_fit(value)
+        validated = self._of_type(value)
+        _check_fit(validated)  # pydantic reads the text "inf" as a number
+        return validated
+
+    def _of_type(self, value: Any) -> Any:
         try:
             return self._adapter.validate_python(value)
         except ValidationError as error:
@@ -125,6 +128,11 @@ class TypedCheck:
 
 class _Wrong(Exception):
     """The value is not of the type; the message says where and why."""
+
+
+def _check_fit(value: Any) -> None:
+    if (reason := unfit(value)) is not None:
+        raise _Wrong(f"it is {reason}")
 
 
 def _refused(fault: str) -> HostCallRefused:
@@ -149,6 +157,9 @@ def _got(value: Any) -> str:
 
 def _told(value: Any) -> str:
     """A value in place of its plain form, which would be too large."""
+    if isinstance(value, int | float | Mapping | list | tuple | set | frozenset):
+        with suppress(ValueError):  # of an integer with too many digits
+            return reprlib.repr(value)
     shape = getattr(value, "shape", None)
     size = " " + "×".join(map(str, shape)) if isinstance(shape, tuple) else ""
     return f"{type(value).__name__}{size}"

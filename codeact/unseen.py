@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ast
+import math
 import re
 from collections.abc import Iterable
+from contextlib import suppress
+from decimal import Decimal
 
 from codeact.answers import FUNCTION
 
@@ -30,7 +33,7 @@ def is_founded(value: object, shown: Iterable[str], *, begun: bool) -> bool:
         case str():
             words = value.strip().casefold()
             return len(words) < 4 or (begun and any(words in text.casefold() for text in shown))
-        case int() | float() if not isinstance(value, bool):
+        case int() | float() if not isinstance(value, bool) and value not in (math.inf, -math.inf):
             return any(_rounds_to(number, value) for text in shown for number in _numbers(text))
     return True
 
@@ -44,24 +47,33 @@ def _constant(source: str) -> str | float | None:
         case [ast.Expr(ast.Call(ast.Name(name), [argument], []))] if name == FUNCTION:
             try:
                 value = ast.literal_eval(argument)
-            except ValueError:
+            except (
+                ValueError,
+                TypeError,
+                MemoryError,
+                RecursionError,
+            ):  # TypeError of {{}}, as templates have it
                 return None
             return value if isinstance(value, str | int | float) else None
     return None
 
 
 def _numbers(text: str) -> Iterable[float]:
+    """Those that it holds: integers with all their digits, and no id such as 3e9412, which would be infinite."""
     for found in _NUMBER.findall(text):
+        written = found.rstrip(",").replace(",", "")
         try:
-            yield float(found.rstrip(",").replace(",", ""))
+            yield int(written)
         except ValueError:
-            continue
+            with suppress(ValueError):
+                if math.isfinite(number := float(written)):
+                    yield number
 
 
 def _rounds_to(shown: float, given: float) -> bool:
-    decimals = len(repr(float(given)).partition(".")[2].rstrip("0"))
-    return (
-        abs(shown - given) <= 0.5000001 * 10.0**-decimals
-        if decimals
-        else round(shown) == given or shown == given
-    )
+    if isinstance(given, int) or given.is_integer():
+        return round(shown) == given
+    if isinstance(shown, int):
+        return False
+    decimals = -Decimal(repr(given)).as_tuple().exponent
+    return abs(shown - given) <= 0.5000001 * 10.0**-decimals

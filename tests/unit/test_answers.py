@@ -13,11 +13,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from pydantic import BaseModel, TypeAdapter
 
 import sandbox.guest
 import sandbox.guest.host
 from codeact.answers import AnswerCheck
 from codeact.errors import UsageError
+from codeact.inside import values
+from codeact.typed import TypedCheck
 from sandbox.errors import HostCallRefused
 
 sys.modules.setdefault("sandbox_guest", sandbox.guest)
@@ -132,3 +135,121 @@ def test_a_schema_that_is_none() -> None:
 def test_a_schema_that_refers_elsewhere_is_named() -> None:
     with pytest.raises(UsageError, match=r"what is not in it: http://example\.com/x\.json"):
         AnswerCheck({"$ref": "http://example.com/x.json"}).problem(1)
+
+
+class City(BaseModel):
+    name: str | None = None
+    total: int | None = None
+
+
+class Measured(BaseModel):
+    value: int
+
+
+class Linked(BaseModel):
+    """Its schema is a reference to a definition."""
+
+    value: int
+    next: Linked | None = None
+
+
+REFUSED = object()
+
+
+@pytest.mark.parametrize(
+    ("kind", "arguments", "expected"),
+    [
+        (int | None, {"value": "I could not find it"}, REFUSED),
+        (int | None, {"value": None}, None),
+        (int | None, {"value": "null"}, None),
+        (int | None, {"total": "about 3"}, REFUSED),
+        (dict, {"value": '{"a": 1}'}, {"a": 1}),
+        (dict, {"value": '```json\n{"a": 1}\n```'}, {"a": 1}),
+        (dict, {"a": 1, "b": 2}, {"a": 1, "b": 2}),
+        (dict, {"value": 3}, REFUSED),
+        (dict, {"value": 3, "unit": "m"}, {"value": 3, "unit": "m"}),
+        (str, {"value": '{"a": 1}'}, '{"a": 1}'),
+        (list[int], {"cities": [1, 2]}, [1, 2]),
+        (City, {"value": {"name": "Oslo", "total": "many"}}, REFUSED),
+        (City, {"value": '{"name": "Oslo", "total": 3}'}, {"name": "Oslo", "total": 3}),
+        (City, {"name": "Oslo", "total": 3}, {"name": "Oslo", "total": 3}),
+        (Measured, {"value": 3}, {"value": 3}),
+        (Measured, {"value": {"value": 3}}, {"value": 3}),
+        (Measured | City, {"value": 3}, {"value": 3}),
+        (Linked, {"value": 3}, {"value": 3}),
+    ],
+)
+def test_a_called_answer_is_what_was_given_and_never_something_else(
+    kind: Any, arguments: dict[str, Any], expected: Any
+) -> None:
+    for check in (TypedCheck(kind), AnswerCheck(TypeAdapter(kind).json_schema())):
+        if expected is REFUSED:
+            with pytest.raises(HostCallRefused):
+                check.called(arguments)
+        else:
+            assert check.called(arguments).shown == expected
+
+
+DEEP = "[" * 66 + "]" * 66
+
+
+@pytest.mark.parametrize("text", ["NaN", "Infinity", "-inf", '{"mean": NaN}', "[Infinity]", DEEP])
+def test_what_no_journal_can_hold_is_no_answer_in_words(text: str) -> None:
+    kind = float | dict[str, float] | list[Any]
+    for check in (TypedCheck(kind), AnswerCheck(TypeAdapter(kind).json_schema())):
+        assert check.said(text)[1] is not None
+
+
+@pytest.mark.parametrize("value", [math.nan, [1.0, math.inf], {"mean": {"of": (-math.inf,)}}])
+def test_nan_and_infinity_are_no_answer_by_code_or_call(value: Any) -> None:
+    made, buffers = values.encode(value, "the answer")
+    for refused in (
+        lambda: TypedCheck(Any).given({"typed": made, "single": False}, buffers),
+        lambda: TypedCheck(Any).called({"value": value}),
+        lambda: AnswerCheck().given({"value": value}, ()),
+        lambda: AnswerCheck({}).called({"value": value}),
+    ):
+        with pytest.raises(HostCallRefused, match=r"is (nan|-?inf): look at why before answering"):
+            refused()
+
+
+def test_an_answer_of_a_type_may_have_its_own_nan() -> None:
+    class Score(BaseModel):
+        mean: float = math.nan
+
+    assert math.isnan(TypedCheck(Score).called({"value": {}}).value.mean)
+
+
+@pytest.mark.parametrize("check", [TypedCheck(City), AnswerCheck(City.model_json_schema())])
+def test_an_answer_in_words_may_stand_in_a_block_of_code(check: TypedCheck | AnswerCheck) -> None:
+    answer, problem = check.said('```json\n{"name": "Oslo", "total": 3}\n```')
+    assert (answer.shown, problem) == ({"name": "Oslo", "total": 3}, None)
+
+
+def test_an_answer_too_large_to_show_is_told_by_its_beginning() -> None:
+    for value, told in (
+        (list(range(1000)), "[0, 1, 2, 3, 4, 5, ...]"),
+        ({"mean": 0.5}, "{'mean': 0.5}"),
+        (2**64, "18446744073709551616"),
+        (10**5000, "int"),
+    ):
+        made, buffers = values.encode(value, "the answer")
+        assert TypedCheck(Any).given({"typed": made, "single": False}, buffers).shown == told
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"$schema": []},
+        {"const": datetime.date(2026, 1, 1)},
+        {"type": "string", "pattern": "["},
+    ],
+)
+def test_a_schema_that_cannot_be_used_is_refused_at_once(schema: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match="is not a JSON Schema"):
+        AnswerCheck(schema)
+
+
+@pytest.mark.parametrize(("schema", "answer"), [({"multipleOf": 0.1}, 10**400), ({"$ref": "#"}, 1)])
+def test_an_answer_that_cannot_be_compared_is_refused(schema: dict[str, Any], answer: Any) -> None:
+    assert "cannot be compared with the schema" in (AnswerCheck(schema).problem(answer) or "")

@@ -6,7 +6,10 @@ import pytest
 
 from codeact.unseen import made_up
 
-SHOWN = ["Task: Which city? Files: 60 rows", "Output:\nOslo  8096.40\nr = -0.0038745\ntotal 1,234"]
+SHOWN = [
+    "Task: Which city? Files: 60 rows of order 3e9412ab-77",
+    "Output:\nOslo  8096.40\nr = -0.0038745\ntotal 1,234, p 1.49e-07, at 12,345,678,901,234,567,891, 1__0",
+]
 
 
 @pytest.mark.parametrize(
@@ -27,6 +30,16 @@ SHOWN = ["Task: Which city? Files: 60 rows", "Output:\nOslo  8096.40\nr = -0.003
         ("total = 68\nfinal_answer(total)", None),
         ("final_answer([1, 2])", None),
         ("final_answer(", None),
+        ("final_answer(42)", "42"),
+        ("final_answer(12345678901234567891)", None),
+        ("final_answer(12345678901234567890)", "12345678901234567890"),
+        ("final_answer(1.5e-07)", None),
+        ("final_answer(1.6e-07)", "1.6e-07"),
+        ("final_answer(1e-05)", "1e-05"),
+        (f"final_answer({7 * 10**374})", str(7 * 10**374)),
+        ("final_answer(1e999)", None),
+        ("final_answer({{'total': 5}})", None),
+        (f"final_answer({'-' * 20000}1)", None),
     ],
 )
 def test_constants_must_have_been_shown(source: str, constant: str | None) -> None:
