@@ -31,6 +31,10 @@ FILE = "run.jsonl"
 LOCK_SECONDS = 1.0
 """For how long a lock is tried for: whoever lists runs holds it for a moment."""
 
+MAX_DEPTH = 100
+"""How deep a field of an event may be nested."""
+TOO_DEEP = "(nested too deep)"
+
 
 def new_run_id() -> str:
     """A name that sorts by time: `20260131-235959-1a2b3c`."""
@@ -190,16 +194,19 @@ def to_json(event: events.Event) -> dict[str, Any]:
     return head | {name: plain(getattr(event, name)) for name in names}
 
 
-def plain(value: Any) -> Any:
-    """Nested dataclasses as JSON values. An output says its type."""
+def plain(value: Any, depth: int = 0) -> Any:
+    """Nested dataclasses as JSON values. An output says its type. What a sandbox or a model nested deeper than any reader of
+    JSON can follow is left out, and said."""
+    if depth > MAX_DEPTH:
+        return TOO_DEEP
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields = {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        fields = {f.name: plain(getattr(value, f.name), depth + 1) for f in dataclasses.fields(value)}
         kind = schema.TAGS.get(type(value))
         return {"type": kind, **fields} if kind else fields
     if isinstance(value, Mapping):
-        return {str(k): plain(v) for k, v in value.items()}
+        return {str(k): plain(v, depth + 1) for k, v in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
+        return [plain(item, depth + 1) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, str | int | float | bool) or value is None:
@@ -220,7 +227,7 @@ def read(run: Path, *, pictures: bool = False) -> Iterator[dict[str, Any]]:
             for line in file:
                 try:
                     event = json.loads(line)
-                except ValueError:
+                except (ValueError, RecursionError):
                     continue
                 if isinstance(event, dict):
                     yield blobs.inside(event, pictures=pictures)

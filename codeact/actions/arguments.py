@@ -8,6 +8,7 @@ import re
 from typing import Any
 
 from codeact.actions.python import parse
+from codeact.answers import unfit
 
 MAX_ENCODED = 3
 """How often arguments may have been encoded once more as a string."""
@@ -118,6 +119,8 @@ def _plain(found: dict[Any, Any]) -> dict[str, Any]:
     except (TypeError, ValueError) as error:
         raise Unreadable(f"hold what JSON has not: {error}") from None
     decoded: dict[str, Any] = json.loads(text.encode("utf-8", "replace"))
+    if (reason := unfit(decoded)) is not None:
+        raise Unreadable(f"are {reason}")
     return decoded
 
 

@@ -103,7 +103,8 @@ def _code_call(call_id: str, name: str, given: Any) -> Call:
             )
     else:
         positional = read.get(POSITIONAL)
-        code = positional[0] if positional and isinstance(positional[0], str) else first_code(read)
+        first = positional[0] if isinstance(positional, list) and positional else None
+        code = first if isinstance(first, str) else first_code(read)
         if code is None and len(read) == 1 and isinstance(only := next(iter(read.values())), str):
             code = only
     source = clean(unwrapped(code)) if code is not None else ""
@@ -125,9 +126,9 @@ def _bare_code(given: Any) -> str | None:
 
 def _named(given: dict[str, Any], definition: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments without names by the names that the definition has in their places."""
-    values = given.pop(POSITIONAL, None)
-    if values is None:
+    if not isinstance(given.get(POSITIONAL), list):
         return given
+    values = given.pop(POSITIONAL)
     names = list(_properties(definition))
     if len(values) > len(names):
         raise arguments.Unreadable(f"are {len(values)} without names, where {len(names)} are taken")

@@ -319,6 +319,10 @@ class Run:
             self._record.ending = True
             yield self.emit(events.Error(kind=type(error).__name__, message=str(error)))
             ended, failure = RunEnded(str(error)), error
+        except Exception as error:  # noqa: BLE001 - raised below: also of a fault of ours the record says how it ended
+            self._record.ending, self._answering.guess = True, None
+            yield self.emit(events.Error(kind=type(error).__name__, message=str(error)))
+            ended, failure = RunEnded(f"{type(error).__name__}: {error}"), error
         self._record.ending = True
         if not isinstance(ended, Answered) and self._answering.guess is not None:
             ended, failure = Answered(answer=self._answering.guess), None

@@ -524,3 +524,23 @@ def test_a_result_that_is_too_large_for_anything_is_an_error(tmp_path: Path) -> 
     error = json.loads(run.results[0].text.split("\n")[0])["error"]
     assert (error["type"], run.result.answer) == ("ToolError", "done")
     assert "too large" in error["message"]
+
+
+def test_a_model_that_fails_in_its_own_way_leaves_a_record_that_says_how_the_run_ended(
+    tmp_path: Path,
+) -> None:
+    class Broken(ScriptedModel):
+        def __call__(self, request: Any) -> Iterator[Any]:
+            yield from ()
+            raise ValueError("a fault of its own")
+
+    seen: list[events.Event] = []
+    with pytest.raises(ValueError, match="a fault of its own"):
+        Agent(Broken([]), actions="functions", run_python=False, runs=tmp_path).run(
+            "What?", observers=[seen.append]
+        )
+    *_, error, ended = seen
+    assert isinstance(error, events.Error)
+    assert isinstance(ended, events.RunEnded)
+    assert (error.kind, ended.status) == ("ValueError", "failed")
+    assert ended.error == "ValueError: a fault of its own"

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -195,3 +196,19 @@ def test_lines_fit_the_published_schema(tmp_path: Path) -> None:
             check.validate(line)
     wrong = {**next(read(tmp_path / "r-1")), "task": 5}
     assert not check.is_valid(wrong)
+
+
+def test_what_is_nested_too_deep_for_json_is_left_out_and_said(tmp_path: Path) -> None:
+    deep: Any = "the end"
+    for _ in range(20_000):
+        deep = [deep]
+    kept = Journal(tmp_path / "r-1")
+    kept.append(events.AnswerGiven(run="r-1", seq=1, time=1.0, answer={"a": deep}, accepted=False))
+    kept.close()
+    [event] = load(tmp_path / "r-1")
+    assert isinstance(event, events.AnswerGiven)
+    found, depth = event.answer["a"], 0
+    while isinstance(found, list):
+        [found] = found
+        depth += 1
+    assert (found, depth) == ("(nested too deep)", 100)

@@ -123,3 +123,18 @@ def test_a_reply_of_nothing_is_no_answer(name: ActionStyle, text: str) -> None:
     assert reading.problem is not None
     assert "empty" in reading.problem
     assert not reading.acts
+
+
+@pytest.mark.parametrize("given", [5, "abc", None, {"a": 1}])
+def test_a_star_that_holds_no_list_is_a_name_like_any(given: Any) -> None:
+    assert called("order_status", {"*": given}) == [("order_status", {"*": given})]
+    [(name, told)] = called("run_python", {"*": given})
+    assert name == "run_python"
+    assert told == {"code": "abc"} or "code is missing" in str(told)
+
+
+def test_arguments_that_are_nested_deeper_than_any_tool_takes_are_refused() -> None:
+    for depth, well in ((64, True), (65, False), (480, False), (980, False), (100_000, False)):
+        [(_, told)] = called("order_status", '{"order_id": ' + "[" * depth + "]" * depth + "}")
+        assert isinstance(told, dict) == well
+        assert well or "nested" in str(told)
