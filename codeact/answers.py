@@ -234,7 +234,7 @@ def _validator(schema: dict[str, Any]) -> Validator:
     try:
         json.dumps(schema)
         kind = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
-        kind.check_schema(schema, format_checker=jsonschema.FormatChecker(["regex"]))
+        kind.check_schema(schema)
     except jsonschema.SchemaError as error:
         raise UsageError(f"the output schema is not a JSON Schema: {error.message[:MAX_TEXT]}") from error
     except (TypeError, ValueError, RecursionError) as error:

@@ -33,7 +33,7 @@ def is_founded(value: object, shown: Iterable[str], *, begun: bool) -> bool:
         case str():
             words = value.strip().casefold()
             return len(words) < 4 or (begun and any(words in text.casefold() for text in shown))
-        case int() | float() if not isinstance(value, bool) and value not in (math.inf, -math.inf):
+        case int() | float() if not isinstance(value, bool):
             return any(_rounds_to(number, value) for text in shown for number in _numbers(text))
     return True
 
@@ -75,5 +75,5 @@ def _rounds_to(shown: float, given: float) -> bool:
         return round(shown) == given
     if isinstance(shown, int):
         return False
-    decimals = -Decimal(repr(given)).as_tuple().exponent
-    return abs(shown - given) <= 0.5000001 * 10.0**-decimals
+    _, _, exponent = Decimal(repr(given)).as_tuple()
+    return isinstance(exponent, int) and abs(shown - given) <= 0.5000001 * 10.0**exponent

@@ -37,7 +37,7 @@ SHOWN = [
         ("final_answer(1.6e-07)", "1.6e-07"),
         ("final_answer(1e-05)", "1e-05"),
         (f"final_answer({7 * 10**374})", str(7 * 10**374)),
-        ("final_answer(1e999)", None),
+        ("final_answer(1e999)", "inf"),
         ("final_answer({{'total': 5}})", None),
         (f"final_answer({'-' * 20000}1)", None),
     ],
