@@ -118,7 +118,7 @@ class Agent(Generic[T]):
         """Runs a task to its end. A run that began ends with a result, whatever happens; what keeps it from beginning
         (no engine, no image, bad data) raises. `data` and `context` are as in `stream`."""
         run, stream = self._new(task, data, context)
-        return consumed(run, stream, observers)
+        return consumed(run, stream, run.interrupt, observers)
 
     async def arun(
         self,
@@ -130,7 +130,7 @@ class Agent(Generic[T]):
     ) -> Result[T]:
         """As `run`, without blocking the event loop. Cancelling the task that awaits it ends the run."""
         run, stream = self._new(task, data, context)
-        return await awaited(run, stream, observers)
+        return await awaited(run, stream, run.interrupt, observers)
 
     def stream(
         self, task: str, data: Mapping[str, Any] | None = None, *, context: RunContext | None = None
@@ -192,7 +192,7 @@ class Agent(Generic[T]):
         Raises UsageError for a run that cannot be carried on: unknown, live, answered, or with other data.
         """
         again, stream = self._again(run, task, changed_data, context)
-        return consumed(again, stream, observers)
+        return consumed(again, stream, again.interrupt, observers)
 
     def resume_stream(
         self,

@@ -11,7 +11,7 @@ from codeact import models
 from codeact.config import Settings
 from codeact.errors import CodeActError
 from codeact.models import embedded
-from codeact.pump import Pump
+from codeact.pump import Late, Pump
 from codeact.types import Message, Model, Reply, Request, Retrying
 from sandbox.checks import Check, check_sandbox
 from sandbox.types import BackendName
@@ -60,7 +60,7 @@ def _asked(model: Model) -> Check:
         while not isinstance(item := pump.get(timeout=MODEL_SECONDS), Reply):
             if isinstance(item, Retrying):
                 return _failed(model.name, item.reason)
-    except TimeoutError:
+    except Late:
         return _failed(model.name, f"it said nothing for {MODEL_SECONDS:g} s")
     except CodeActError as error:
         return _failed(model.name, str(error))

@@ -28,13 +28,16 @@ def check_task(task: str) -> None:
         raise UsageError("the task is empty: say what is to be found out or done")
 
 
-def consumed(run: Run, stream: Stream, observers: Sequence[Observer]) -> Result[Any]:
-    """A task to its end, drawn in a notebook. What keeps it from beginning is raised; later, it is in the result."""
+def consumed(
+    run: Run, stream: Stream, interrupt: Callable[[str], None], observers: Sequence[Observer]
+) -> Result[Any]:
+    """A task to its end, drawn in a notebook, where the person may `interrupt` it. What keeps it from beginning is raised;
+    later, it is in the result."""
     check_observers(observers)
     if run.shown and notebook.here():
         from codeact.views.notebook import live
 
-        stream = live.drawn(stream, run.interrupt)
+        stream = live.drawn(stream, interrupt)
     seen: list[events.Event] = []
     try:
         with _in_the_result(seen):
@@ -45,11 +48,13 @@ def consumed(run: Run, stream: Stream, observers: Sequence[Observer]) -> Result[
     return run.result(seen)
 
 
-async def awaited(run: Run, stream: Stream, observers: Sequence[Observer]) -> Result[Any]:
+async def awaited(
+    run: Run, stream: Stream, interrupt: Callable[[str], None], observers: Sequence[Observer]
+) -> Result[Any]:
     """As `consumed`, in the running event loop."""
     check_observers(observers)
     seen: list[events.Event] = []
-    carrying = carried(stream, run.interrupt)
+    carrying = carried(stream, interrupt)
     if run.shown and notebook.here():
         from codeact.views.notebook import live
 

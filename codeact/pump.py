@@ -14,6 +14,10 @@ class Interrupted(Exception):
     """`interrupt` was called while an item was waited for."""
 
 
+class Late(Exception):
+    """No item came in time. Not TimeoutError, which the iterator may raise itself."""
+
+
 class Pump(Generic[T]):
     """Iterates over `items` elsewhere; `get` waits for the next. After `close`, the iterator is closed as soon as it
     yields, and what it still has is thrown away."""
@@ -26,11 +30,11 @@ class Pump(Generic[T]):
         self._thread.start()
 
     def get(self, timeout: float | None = None) -> T:
-        """The next item. Raises StopIteration at the end, TimeoutError, Interrupted, or what the iterator raised."""
+        """The next item. Raises StopIteration at the end, Late, Interrupted, or what the iterator raised."""
         try:
             kind, value = self._queue.get(timeout=timeout)
         except queue.Empty:
-            raise TimeoutError from None
+            raise Late from None
         if kind == "item":
             return value  # type: ignore[return-value]
         if isinstance(value, BaseException):

@@ -19,6 +19,7 @@ from codeact.models import model_of
 from codeact.outcome import Observer, awaited, check_task, consumed
 from codeact.run import Run
 from codeact.run.between import Undoing
+from codeact.turns import Turn, Turns
 from codeact.types import Model, Result, T, Usage
 from sandbox.given import a
 
@@ -38,8 +39,8 @@ class Session(Generic[T]):
     ) -> None:
         self._run, self._turns, self._running = run, turns, running
         self._life = ExitStack()
-        self._lock = threading.Lock()
-        self._user: int | None = None
+        self._queue = Turns()
+        self._opening = threading.RLock()
         self._open = self._closed = False
 
     @property
@@ -60,9 +61,8 @@ class Session(Generic[T]):
     # -- life ----------------------------------------------------------------------------------------------------
 
     def __enter__(self) -> Self:
-        with self._lock:
-            self._begin()
-        return self
+        with self._turn():
+            return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
@@ -70,7 +70,19 @@ class Session(Generic[T]):
         self.close()
 
     async def __aenter__(self) -> Self:
-        return await asyncio.to_thread(self.__enter__)
+        starting = asyncio.ensure_future(asyncio.to_thread(self.__enter__))
+        try:
+            return await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            starting.add_done_callback(
+                lambda ended: ended.cancelled() or ended.exception()
+            )  # nobody asks for it
+            self._closed = True
+            try:
+                await asyncio.wait([starting])
+            finally:
+                await asyncio.shield(asyncio.to_thread(self.close))
+            raise
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
@@ -78,62 +90,71 @@ class Session(Generic[T]):
         await asyncio.shield(asyncio.to_thread(self.close))
 
     def close(self) -> None:
-        """Ends the session and removes its sandbox. May be called twice, and before it was used."""
-        atexit.unregister(self.close)
-        self._open, self._closed = False, True
+        """Ends the session and removes its sandbox. May be called twice, before it was used, and while it starts."""
+        with self._opening:
+            atexit.unregister(self.close)
+            self._open, self._closed = False, True
         self._life.close()
 
     def _begin(self) -> None:
         """Starts the sandbox, unless it is there."""
-        if self._closed:
-            raise UsageError("the session is closed: make another with `agent.session()`")
+        self._check_open()
         if self._open:
             return
         with ExitStack() as life:
             life.enter_context(self._running(self._run))
             life.enter_context(self._run.opened())
-            atexit.register(self.close)
-            self._life = life.pop_all()
-        self._open = True
+            with self._opening:
+                self._check_open()  # it may have been closed meanwhile: all is taken down again
+                atexit.register(self.close)
+                self._life = life.pop_all()
+                self._open = True
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise UsageError("the session is closed: make another with `agent.session()`")
 
     def interrupt(self, end: str = "ended by the person") -> None:
         """Ends the task that is under way, or waits for the sandbox; the session goes on. May be called from any thread."""
         self._run.interrupt(end)
 
     @contextmanager
-    def _turn(self, begun: Callable[[], None] = lambda: None) -> Iterator[None]:
+    def _turn(self, turn: Turn | None = None, begun: Callable[[], None] = lambda: None) -> Iterator[None]:
         """One use at a time; `begun` is called when it is this one's turn, before the sandbox is started."""
-        me = threading.get_ident()
-        if self._user == me:
-            raise UsageError("a task of this session is under way: read its events to the end first")
-        with self._lock:
-            self._user = me
-            try:
-                begun()
-                self._begin()
-                yield
-            finally:
-                self._user = None
+        with self._queue.taken(turn or Turn(), begun):
+            self._begin()
+            yield
+
+    def _interrupt(self, turn: Turn) -> Callable[[str], None]:
+        """Ends the task of this turn, and no other's."""
+        return lambda end: self._queue.leave(turn, lambda: self._run.interrupt(end))
 
     # -- tasks ---------------------------------------------------------------------------------------------------
 
     def stream(self, task: str) -> Generator[events.Event, None, None]:
         """The events of one task as they happen, `RunEnded` last. Raises as `Agent.stream` does; the session goes on."""
+        return self._stream(task, Turn())
+
+    def _stream(self, task: str, turn: Turn) -> Generator[events.Event, None, None]:
         check_task(task)
-        with self._turn(self._run.expect):
+        with self._turn(turn, self._run.expect):
             yield from self._run.play_next(task, self._turns(self._run))
 
     def run(self, task: str, *, observers: Sequence[Observer] = ()) -> Result[T]:
         """Runs a task to its end. Its model knows what was said and done before."""
-        return consumed(self._run, self.stream(task), observers)
+        turn = Turn()
+        return consumed(self._run, self._stream(task, turn), self._interrupt(turn), observers)
 
     def astream(self, task: str) -> AsyncGenerator[events.Event, None]:
         """As `stream`, without blocking the event loop. Whoever stops reading ends the task."""
-        return carried(self.stream(task), self._run.interrupt)
+        turn = Turn()
+        return carried(self._stream(task, turn), self._interrupt(turn))
 
     async def arun(self, task: str, *, observers: Sequence[Observer] = ()) -> Result[T]:
-        """As `run`, without blocking the event loop. Cancelling the task that awaits it ends the run's; the session goes on."""
-        return await awaited(self._run, self.stream(task), observers)
+        """As `run`, without blocking the event loop. Cancelling the task that awaits it ends the run's, and where that
+        waits for another, it is not begun; the session goes on."""
+        turn = Turn()
+        return await awaited(self._run, self._stream(task, turn), self._interrupt(turn), observers)
 
     def undo(self) -> Undoing:
         """Goes back to the state before the last task, which neither the model nor the kernel knows of then: in a fresh sandbox, what

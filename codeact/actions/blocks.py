@@ -192,7 +192,7 @@ class Scanner:
 
     def _near_fence(self, at: int, line: str) -> Block | None:
         opening = _NEAR_FENCE.match(line)
-        if opening is None or self.patience <= 0:
+        if opening is None or self.patience <= 0 or self.partial:
             return None
         body_start = min(at + len(line) + 1, len(self.text))
         closing = re.compile(rf"^[ \t]*(?:{re.escape(opening['fence'])}|```)[ \t]*$", re.MULTILINE)
@@ -200,12 +200,8 @@ class Scanner:
             (max(body_start, m.start() - 1), min(m.end() + 1, len(self.text)), True)
             for m in closing.finditer(self.text, body_start)
         ]
-        if self.partial or not ends:
-            return (
-                None
-                if self.partial
-                else Block(at, len(self.text), body_start, len(self.text), "python", False)
-            )
+        if not ends:
+            return Block(at, len(self.text), body_start, len(self.text), "python", False)
         self.patience -= 1
         whole = (end for end in ends[:8] if parse(self.text[body_start : end[0]]) is not None)
         body_stop, stop, closed = next(whole, ends[0])

@@ -8,9 +8,9 @@ from typing import Any
 
 from codeact import context, events
 from codeact.actions.styles import Style
-from codeact.errors import LimitReached, ModelError
+from codeact.errors import LimitReached, ModelError, ModelUnreachable
 from codeact.models import wire
-from codeact.pump import Interrupted, Pump
+from codeact.pump import Interrupted, Late, Pump
 from codeact.run.meter import Meter
 from codeact.run.record import Record
 from codeact.run.repeats import Repeats
@@ -75,7 +75,7 @@ class Asking:
 
     def _stream_reply(self, request: Request) -> Generator[events.Event, None, Reply]:
         """The reply, with its pieces as events. It is ended early where more text could not change what is done."""
-        text = ""
+        text, written, asked = "", 0, 0
         emit = self._record.emit
         if self._meter.unheeded:
             raise Interrupted
@@ -88,13 +88,19 @@ class Asking:
                     case Reply() as reply:
                         return reply
                     case Retrying(attempt, reason, wait):
-                        text = ""
+                        text, written, asked = "", 0, 0
                         yield emit(events.Retrying(attempt=attempt, reason=reason, wait=wait))
                     case Delta(piece, kind):
                         yield emit(events.TextDelta(text=piece, kind=kind))
                         if kind == "text":
                             text += piece
-                            end = self._complete(text) if "\n" in piece else None
+                            written = len(text) if piece.strip() else written
+                            if (
+                                "\n" not in piece or written == asked
+                            ):  # a flood of blank lines is not read again
+                                continue
+                            asked = written
+                            end = self._complete(text)
                             if end is not None:
                                 return Reply(text[:end], usage=wire.estimate(request, text))
         finally:
@@ -105,8 +111,12 @@ class Asking:
         assert self._pump is not None
         try:
             return self._pump.get(timeout=self._meter.left())
-        except TimeoutError:
+        except Late:
             raise LimitReached("seconds", self._meter.limits.seconds or 0) from None
+        except TimeoutError as error:  # a socket's, of a model of the person's own
+            raise ModelUnreachable(
+                f"{self._model.name} gave no answer in time: {error}; try again"
+            ) from error
         except StopIteration:
             raise ModelError(f"{self._model.name} ended without a reply") from None
 

@@ -14,7 +14,7 @@ from codeact import events, observation, unseen
 from codeact.actions.native import CODE, FINAL
 from codeact.errors import Answered
 from codeact.events import CallResult
-from codeact.pump import Pump
+from codeact.pump import Late, Pump
 from codeact.recorded import RecordedCalls
 from codeact.run.answering import Answering
 from codeact.run.cells import AGAIN_SECONDS, Cells
@@ -172,7 +172,7 @@ class Calls:
         """What comes next. An interrupt may have come before there was a call that could be cancelled: it is sent again."""
         while self._meter.unheeded:
             self._tools.interrupt()
-            with contextlib.suppress(TimeoutError):
+            with contextlib.suppress(Late):
                 return pump.get(timeout=AGAIN_SECONDS)
         return pump.get()
 

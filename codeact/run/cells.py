@@ -12,7 +12,7 @@ from typing import Any
 
 from codeact import context, events, observation, unseen, workspace
 from codeact.errors import Answered
-from codeact.pump import Pump
+from codeact.pump import Late, Pump
 from codeact.recorded import RecordedCalls
 from codeact.run.answering import Answering
 from codeact.run.hints import hints, told
@@ -239,7 +239,7 @@ class Cells:
         """What comes next of a cell. An interrupt may have come before the cell could take it: it is sent again until it ends."""
         while self._meter.unheeded:
             self._box.interrupt()
-            with contextlib.suppress(TimeoutError):
+            with contextlib.suppress(Late):
                 return pump.get(timeout=AGAIN_SECONDS)
         return pump.get()
 

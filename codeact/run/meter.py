@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 
@@ -54,9 +55,11 @@ class Meter:
         return self.waited() - self._waited_before
 
     def left(self) -> float | None:
-        """Seconds until the limit of the run; None where it has none."""
+        """Seconds until the limit of the run, as far as a thread can wait; None where it has none."""
         limit = self.limits.seconds
-        return None if limit is None else max(0.0, limit - self.seconds + self._waited())
+        if limit is None:
+            return None
+        return min(max(0.0, limit - self.seconds + self._waited()), threading.TIMEOUT_MAX)
 
     def check(self, turn: int, *, first: bool = False) -> None:
         """Raises LimitReached, or Interrupted when the person said so twice; once is enough before the `first` turn."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,9 +13,10 @@ from typing import Any
 import pytest
 
 from codeact import Agent, Reply, RunLimits, ScriptedModel, UsageError, events, tool, toolset
+from codeact.actions.styles import Style
 from codeact.models import wire
 from codeact.tools.context import current_call
-from codeact.types import Message, Result
+from codeact.types import Delta, Message, Result
 
 Asked = tuple[str, object]
 
@@ -544,3 +546,44 @@ def test_a_model_that_fails_in_its_own_way_leaves_a_record_that_says_how_the_run
     assert isinstance(ended, events.RunEnded)
     assert (error.kind, ended.status) == ("ValueError", "failed")
     assert ended.error == "ValueError: a fault of its own"
+
+
+def test_a_limit_without_end_is_none(tmp_path: Path) -> None:
+    for seconds in (math.inf, 1e15):
+        found = play(
+            tmp_path, calls(("status", {"order_id": "A"})), calls(ANSWER), limits=RunLimits(seconds=seconds)
+        )
+        assert (found.result.status, found.result.answer) == ("answered", "done")
+
+
+def test_a_model_that_times_out_by_itself_has_not_reached_the_runs_limit(tmp_path: Path) -> None:
+    class Slow(ScriptedModel):
+        def __call__(self, request: Any) -> Iterator[Any]:
+            yield from ()
+            raise TimeoutError("the read timed out")
+
+    result = Agent(Slow([]), actions="functions", run_python=False, runs=tmp_path).run("What?")
+    assert (result.status, result.error) == (
+        "failed",
+        "scripted gave no answer in time: the read timed out; try again",
+    )
+
+
+def test_blank_lines_without_end_are_not_read_again_and_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    class Flooding(ScriptedModel):
+        def __call__(self, request: Any) -> Iterator[Any]:
+            yield Delta("It is")
+            yield from (Delta("\n"),) * 2000
+            yield Delta("5.\n")
+            yield Reply("It is 5.")
+
+    def complete(text: str, **_: Any) -> None:
+        asked.append(text)
+
+    monkeypatch.setattr(Style, "complete", lambda self, text, **options: complete(text, **options))
+    result = Agent(Flooding([]), actions="functions", run_python=False, runs=tmp_path).run("What?")
+    assert (result.answer, len(asked)) == ("It is 5.", 2)

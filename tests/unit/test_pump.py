@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from codeact.pump import Interrupted, Pump
+from codeact.pump import Interrupted, Late, Pump
 
 
 def test_items_come_in_order_then_the_end() -> None:
@@ -40,7 +40,7 @@ def test_a_silent_iterator_can_be_interrupted_timed_out_and_closed() -> None:
             closed.set()
 
     pump = Pump(silent())
-    with pytest.raises(TimeoutError):
+    with pytest.raises(Late):
         pump.get(timeout=0.01)
     pump.interrupt()
     with pytest.raises(Interrupted):

@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Callable, Generator, Iterator
 from contextlib import suppress
 
 from codeact import events
-from codeact.pump import Pump
+from codeact.pump import Late, Pump
 from codeact.tools.approval import CallRequest, Decision
 from codeact.views.notebook import page as pages
 from codeact.views.notebook import results
@@ -92,7 +92,7 @@ def _next(pump: Pump[events.Event | None], view: View) -> events.Event | None:
     view.look()
     try:
         event = pump.get(timeout=view.due())
-    except TimeoutError:
+    except Late:
         return None
     if event is not None:
         view.add(event)
@@ -104,7 +104,7 @@ def _wait(pump: Pump[events.Event | None], view: View) -> None:
     until = time.monotonic() + ENDING_SECONDS
     with suppress(Exception):
         while time.monotonic() < until:
-            with suppress(TimeoutError):
+            with suppress(Late):
                 event = pump.get(timeout=0.5)
                 if event is not None:
                     view.add(event)
