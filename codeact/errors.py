@@ -123,7 +123,7 @@ class LimitReached(RunEnded):
     status = "limit"
 
     def __init__(self, limit: str, value: float) -> None:
-        super().__init__(f"the limit of {value:g} {limit} was reached")
+        super().__init__(f"the limit of {value:,.10g} {limit} was reached")
         self.limit, self.value = limit, value
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from codeact.types import Model
 from sandbox.types import CellError, CellResult, Dropped, Notice, Output, Rich, Rung, Stream
 
 NOTHING = "(the code printed nothing)"
@@ -15,8 +16,14 @@ _EMPTY = ("Series([]", "Empty DataFrame")
 _SILENT = ("<Figure size",)
 """Texts that stand for a picture which is sent or named itself."""
 
+
 KeepFull = Callable[[str], str]
 """Stores a full text in the sandbox and returns the path at which code finds it."""
+
+
+def budget_of(model: Model) -> int:
+    """Characters of one observation for this model."""
+    return SMALL_BUDGET if model.small else BUDGET
 
 
 def cell_text(
@@ -42,8 +49,11 @@ def cut(text: str, budget: int, keep_full: KeepFull | None = None) -> str:
         return text
     where = f"; the full text is in {keep_full(text)}" if keep_full else ""
     head, tail = text[: budget * 2 // 3], text[-(budget // 3) :]
-    head = head[: head.rfind("\n") + 1 or None].rstrip("\n")
-    tail = tail[tail.find("\n") + 1 :]
+    whole, rest = head[: head.rfind("\n") + 1], tail[tail.find("\n") + 1 :]
+    head = (whole if len(whole) > len(head) // 2 else head).rstrip(
+        "\n"
+    )  # a line may be longer than all there is room for
+    tail = rest if len(rest) > len(tail) // 2 else tail
     return f"{head}\n... {len(text) - len(head) - len(tail)} characters left out{where} ...\n{tail}"
 
 

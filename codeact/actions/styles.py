@@ -7,6 +7,7 @@ with `run_python` beside them where code is to be run.
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import tomllib
@@ -17,6 +18,7 @@ from typing import Any, get_args
 from codeact import context
 from codeact.actions import arguments, native, reading, written
 from codeact.actions.native import CODE, FINAL
+from codeact.actions.python import parse
 from codeact.errors import UsageError
 from codeact.tools.definitions import function_name, schema
 from codeact.tools.stub_text import cleaned
@@ -229,7 +231,20 @@ def _read_calls(reply: Reply, known: native.Definitions) -> Reading:
         calls = tuple(Call("", RUN_PYTHON, {"code": action.source}) for action in code.actions)
         if calls:
             return Reading(code.thoughts, calls=calls, notes=code.notes, end=code.end)
+    elif any(_calls_one(action.source, known) for action in reading.read(reply.text).actions):
+        return Reading(found.thoughts, problem=HOW_WRITTEN, end=found.end)
     return Reading(found.thoughts, problem=HOW_WRITTEN if found.tried else None, end=found.end)
+
+
+def _calls_one(source: str, known: Collection[str]) -> bool:
+    """Whether code, which nobody runs, calls one of these functions."""
+    tree = parse(source)
+    for node in [] if tree is None else ast.walk(tree):
+        match node:
+            case ast.Call(func=ast.Name(id=name) | ast.Attribute(value=ast.Name(id="tools"), attr=name)):
+                if name in known:
+                    return True
+    return False
 
 
 def _bare_answer(text: str, known: native.Definitions) -> Call | None:

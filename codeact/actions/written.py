@@ -57,6 +57,8 @@ _OSS_CALL = re.compile(
 _TRIED = re.compile(
     r"<(?:\w+[:_])?tool_call[> ]|<TOOLCALL>|\[TOOL_CALLS\]|<function(?:=| name=)|<(?:steptml:)?invoke |<[|｜]tool[_▁]call[_▁]begin"
     r"|<[|｜]DSML[|｜]|<start_function_call>|<\|(?:tool_call(?:_start)?\|?>|python_(?:tag|start)\|>|tools_prefix\|>|action_start\|>)"
+    r"|^[ \t*_]*Action(?: \d+)?:[^\n]*\n+[ \t*_]*Action Input",
+    re.MULTILINE,
 )
 _BEGUN = re.compile(
     r"\{\s*[\"'](?:name|function|tool|tool_name|function_name|action|arguments|parameters)[\"']\s*:"

@@ -74,7 +74,7 @@ class Between:
         """
         new = Inputs.of(data)
         for name in new.files:
-            if name in self._files():
+            if name in self._files(self._record.log):
                 raise UsageError(f"{name}: there is such a file in data/ already; give this one another name")
         self._revive()
         files, values = given.keep(new, self._held.folder)
@@ -112,9 +112,9 @@ class Between:
             self._record.emit(events.CodeStarted(turn=turn, source=code, cell=self._cells.count))
         self._cells.observe(turn, f"{context.follow_ups()['given']}\n{text}", done)
 
-    def _files(self) -> dict[str, Path]:
-        """The files in `data/`, by name: those given first and later."""
-        later = (event.data for event in self._record.log if isinstance(event, events.DataGiven))
+    def _files(self, log: Iterable[events.Event]) -> dict[str, Path]:
+        """The files in `data/`, by name: those given first and, by this record, later."""
+        later = (event.data for event in log if isinstance(event, events.DataGiven))
         return {**self._held.files, **{name: Path(path) for each in later for name, path in each.items()}}
 
     def undo(self) -> Undoing:
@@ -127,18 +127,22 @@ class Between:
         since = max((event.seq for event in log if _is_task(event)), default=0)
         if not since:
             raise UsageError("there is nothing to undo: no task was done yet")
+        files = self._files(event for event in log if event.seq < since)
+        for path in files.values():
+            if not path.exists():
+                raise UsageError(f"{path}: is gone, and without it nothing can be undone; put it back")
         self._record.emit(events.Undone(since=since))
         undone = [event for event in log if event.seq >= since]
         self._record.take_back(since)
         self.undone += of_tools(undone)
         first = self._held.recorded()["given"]
         values = given_files(self._held.folder, first, self._record.log)
-        self._box.restart({**self._files(), **given.in_sandbox(values)})
+        self._box.restart({**files, **given.in_sandbox(values)})
         past = history(self._record.log)
         restored = self._cells.restore(past.alive, files=False)
         self._take_artifacts_back(undone)
         self._cells.count = len(past.cells)
-        self._cells.keep_full_again(cell.result for cell in past.cells if cell.result is not None)
+        self._cells.keep_full_again(past.cells)
         self.news = not_as_it_was(restored)
         standing = {event.tool for event in undone if isinstance(event, events.ToolReturned) and event.ok}
         return Undoing(restored, tuple(sorted(tool for tool in standing if tool not in self._reads)))

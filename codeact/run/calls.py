@@ -68,7 +68,6 @@ class Calls:
         self._answering, self._tools, self._recorded, self._repeats = answering, tools, recorded, repeats
         self.made = False
         self._model, self._asked_guess = setup.model, False
-        self._budget = observation.SMALL_BUDGET if setup.model.small else observation.BUDGET
 
     def execute(self, turn: int, reading: Reading) -> Iterator[events.Event]:
         """Makes the calls of a reply: of tools at the same time, of code one after the other up to one that fails, and the answer
@@ -189,7 +188,7 @@ class Calls:
             found = text(self._tools.call(tool.path, _by_parameter(tool, call.arguments)))
         except HostCallRefused as error:
             return CallResult(call.id, call.name, error_text(error.name, str(error)), False)
-        return CallResult(call.id, call.name, observation.cut(found, self._budget))
+        return CallResult(call.id, call.name, observation.cut(found, observation.budget_of(self._model)))
 
     # -- code, and the answer ------------------------------------------------------------------------------------
 

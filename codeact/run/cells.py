@@ -8,6 +8,7 @@ import math
 import re
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from codeact import context, events, observation, unseen, workspace
@@ -74,7 +75,6 @@ class Cells:
         self._names: Mapping[str, str] = {}
         self._told: list[str] = []
         self._asked_unseen = self._asked_uncalled = False
-        self._full_texts = 0
         self.ran = False
         self.taking = Taking(box)
         self.described: Any = None
@@ -267,12 +267,11 @@ class Cells:
     def _observed(self, cell: CellResult) -> tuple[str, list[str]]:
         kept = [self._record.keep_picture(image) for image in cell.images[:MAX_PICTURES]]
         names = [name for name in kept if name is not None]
-        budget = observation.SMALL_BUDGET if self._setup.model.small else observation.BUDGET
-        return observation.cell_text(cell, len(names), budget=budget, keep_full=self._keep_full), names
+        budget, keep = observation.budget_of(self._setup.model), partial(self._keep_full, self.count)
+        return observation.cell_text(cell, len(names), budget=budget, keep_full=keep), names
 
-    def _keep_full(self, text: str) -> str:
-        self._full_texts += 1
-        path = f".outputs/{self._full_texts}.txt"
+    def _keep_full(self, number: int, text: str) -> str:
+        path = f".outputs/{number}.txt"
         try:
             self._box.write(path, text)
         except SandboxError:
@@ -344,7 +343,7 @@ class Cells:
             self._set_up()
         if lost != LOST_VARIABLES:
             past = [*history(self._record.log).cells, *done]
-            self.keep_full_again(cell.result for cell in past if cell.result is not None)
+            self.keep_full_again(past)
         yield from self.told(restored, reason, lost)
         return words(restored)
 
@@ -373,12 +372,13 @@ class Cells:
             )
         )
 
-    def keep_full_again(self, cells: Iterable[CellResult]) -> None:
-        """The full texts of observations that were cut, in a workspace that has them no more."""
-        budget = observation.SMALL_BUDGET if self._setup.model.small else observation.BUDGET
-        self._full_texts = 0
-        for cell in cells:
-            observation.cell_text(cell, budget=budget, keep_full=self._keep_full)
+    def keep_full_again(self, cells: Iterable[Past]) -> None:
+        """The full texts of observations that were cut, in a workspace that has them no more: by a small model's budget, for
+        one may have been shown them."""
+        for past in cells:
+            if past.result is not None:
+                pictures, keep = len(past.result.images[:MAX_PICTURES]), partial(self._keep_full, past.number)
+                observation.cell_text(past.result, pictures, budget=observation.SMALL_BUDGET, keep_full=keep)
 
     # -- called on the host by code in the sandbox ---------------------------------------------------------------
 

@@ -213,7 +213,7 @@ class Run:
     def _resumed(self, standing: Standing, task: str | None) -> Iterator[events.Event]:
         past = history(standing.log)
         restored = self._cells.restore(past.alive, files=False) if self._setup.style.code else Restored()
-        self._cells.keep_full_again(cell.result for cell in past.cells if cell.result is not None)
+        self._cells.keep_full_again(past.cells)
         if past.cells:
             yield from self._cells.told(restored, "the run was carried on", "the sandbox, with all in it")
         text = "\n\n".join(filter(None, (not_as_it_was(restored), task and f"Task: {task.strip()}")))

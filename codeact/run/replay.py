@@ -29,12 +29,12 @@ class Replay:
 
 def compared(standing: Standing, cells: Sequence[Past], restored: Restored) -> Replay:
     differences = [restored.failed] if restored.failed is not None else []
-    differences += [line for line in restored.differences if " was not run again" not in line]
+    differences += [line for line in restored.differences if line not in restored.left_out]
     return Replay(
         run=standing.run,
         cells=len(restored.cells),
         total=len(cells),
         differences=tuple(differences),
-        left_out=tuple(line for line in restored.differences if " was not run again" in line),
+        left_out=restored.left_out,
         seconds=restored.seconds,
     )

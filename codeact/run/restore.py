@@ -35,11 +35,12 @@ _LIST = "import json as _json; print(_json.dumps([_n for _n in globals() if not 
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """What a restoration came to; the fields are those of `SandboxRestarted`. `failed` is why there is none: the kernel
-    is a fresh one then."""
+    """What a restoration came to; the fields are those of `SandboxRestarted`. `left_out` are those of the `differences` that
+    are on cells which were not executed again. `failed` is why there is none: the kernel is a fresh one then."""
 
     cells: tuple[int, ...] = ()
     differences: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
     seconds: float = 0.0
     failed: str | None = None
@@ -82,15 +83,18 @@ class Restorer:
             self._aside("keep")
         done: list[int] = []
         differences: list[str] = []
+        left_out: list[str] = []
         doubtful: list[Past] = []
         for index, past in enumerate(cells):
             if not past.repeatable:
-                differences.append(_left_out(past))
+                left_out.append(_left_out(past))
+                differences += left_out[-1:]
                 doubtful.append(past)
                 continue
             reason = self._no_more(deadline)
             if reason is not None:
-                differences.append(f"cell {past.number} and those after it were not run again: {reason}")
+                left_out.append(f"cell {past.number} and those after it were not run again: {reason}")
+                differences += left_out[-1:]
                 doubtful += cells[index:]
                 break
             now, answers = self._again(past, deadline)
@@ -114,7 +118,14 @@ class Restorer:
         if files:
             self._aside("back")
         missing = self._missing(doubtful)
-        return Restored(tuple(done), _shortened(differences), missing, time.monotonic() - began)
+        shown = _shortened(differences)
+        return Restored(
+            tuple(done),
+            shown,
+            tuple(line for line in left_out if line in shown),
+            missing,
+            time.monotonic() - began,
+        )
 
     def _no_more(self, deadline: float) -> str | None:
         if self._stopped():
@@ -162,7 +173,7 @@ def difference(past: Past, now: CellResult) -> Iterator[str]:
     """How what a cell showed differs from its first execution, in a line; none where it does not. Of what it wrote to standard error
     nothing is compared: progress is shown there, and warnings once."""
     was = past.result or CellResult("ok")
-    if (past.status, str(was.error)) != (now.status, str(now.error)):
+    if (past.status, _steady(str(was.error))) != (now.status, _steady(str(now.error))):
         yield f"cell {past.number} now {_ended(now)}, and first it {_ended(was)}"
         return
     if past.result is None or any(isinstance(o, Dropped) for o in (*was.outputs, *now.outputs)):
@@ -209,7 +220,12 @@ def _said(cell: CellResult) -> list[str]:
                 parts.append(data.get("text/plain", "") + "\n")
             case CellError(name, message, _):
                 parts.append(f"{name}: {message}\n")
-    return _VARYING.sub("...", "".join(parts)).splitlines()
+    return _steady("".join(parts)).splitlines()
+
+
+def _steady(text: str) -> str:
+    """Without what varies from one kernel to the next."""
+    return _VARYING.sub("...", text)
 
 
 def _quoted(text: str | None) -> str:
@@ -220,7 +236,7 @@ def _quoted(text: str | None) -> str:
 
 def assigned(source: str) -> list[str]:
     """The names that the code of a cell gives a value to, at its top level."""
-    plain = "\n".join("" if line.lstrip().startswith(("%", "!")) else line for line in source.splitlines())
+    plain = "\n".join("" if line.lstrip().startswith(("%", "!")) else line for line in source.split("\n"))
     try:
         body = ast.parse(plain).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -233,7 +249,8 @@ def _names(node: ast.AST) -> Iterable[str]:
         case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
             yield node.name
         case ast.Import() | ast.ImportFrom():
-            yield from ((alias.asname or alias.name).partition(".")[0] for alias in node.names)
+            names = [(alias.asname or alias.name).partition(".")[0] for alias in node.names]
+            yield from (name for name in names if name != "*")
         case ast.Name(ctx=ast.Store()):
             yield node.id
         case ast.Lambda() | ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():

@@ -181,7 +181,7 @@ class View:
                 )
                 self._screen.wait("waiting for the model")
             case events.LimitReached():
-                self.say(f"limit reached: {event.limit} ({event.value:g})")
+                self.say(f"limit reached: {event.limit} ({event.value:,.10g})")
             case events.SandboxRestarted():
                 self.say(f"the sandbox was started afresh: {event.reason}; lost: {event.lost}")
                 if event.restored:

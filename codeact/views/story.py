@@ -168,7 +168,7 @@ class Teller:
             case events.AnswerGiven(accepted=False):
                 turn.remarks.append(f"The answer was refused: {event.problem}")
             case events.LimitReached():
-                turn.remarks.append(f"The limit of {event.value:g} {event.limit} was reached")
+                turn.remarks.append(f"The limit of {event.value:,.10g} {event.limit} was reached")
             case events.Error():
                 turn.remarks.append(event.message)
             case events.RunEnded():

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -12,7 +13,8 @@ from codeact import events, exports, inputs, journal
 from codeact.answers import Answer
 from codeact.run.history import Past, history
 from codeact.run.record import Record
-from codeact.run.restore import answered_otherwise, assigned, difference
+from codeact.run.replay import compared
+from codeact.run.restore import Restored, answered_otherwise, assigned, difference
 from codeact.run.resume import standing
 from codeact.types import Code, Reading, Usage
 from sandbox.types import CellError, CellResult, Dropped, Rich, Stream
@@ -125,6 +127,11 @@ def test_the_same_error_is_no_difference_and_another_one_is() -> None:
     assert [*difference(failed, other)] == [
         "cell 7 now ended with 'OSError: no', and first it ended with \"KeyError: 'a'\""
     ]
+    at, elsewhere = (
+        CellResult("error", (CellError("TypeError", f"bad <A object at 0x7f{place}>", ""),))
+        for place in ("12ab34cd56", "00ab34cd00")
+    )
+    assert [*difference(Past(7, 1, "", at), elsewhere)] == []
     assert [*difference(failed, OK)] == ["cell 7 now ended well, and first it ended with \"KeyError: 'a'\""]
 
 
@@ -192,6 +199,8 @@ def test_answers_that_json_names_alone_are_compared_as_they_are(tmp_path: Path) 
         ("[v for v in x]; _hidden = 1; x.y = 2; x[0] = 3", []),
         ("%pip install x\n!ls\nafter = 1", ["after"]),
         ("not python at all", []),
+        ("from math import *\nx = 1", ["x"]),
+        ("s = 'a\u2028%b'\nx = 1", ["s", "x"]),
     ],
 )
 def test_the_names_that_a_cell_makes(source: str, names: list[str]) -> None:
@@ -225,3 +234,11 @@ def test_a_folder_is_known_by_its_files(tmp_path: Path) -> None:
     assert inputs.change(tmp_path, known) is None
     (tmp_path / "c").write_text("")
     assert inputs.change(tmp_path, known) == "has changed since the run began"
+
+
+def test_a_replay_tells_what_was_not_executed_apart_from_words_that_a_cell_shows() -> None:
+    shown = "cell 1 now shows 'job 7 was not run again' where it first showed 'job 7 ok'"
+    left_out = "cell 2 was not run again: it took too long, and what it had done until then is missing"
+    standing = SimpleNamespace(run="r")
+    found = compared(standing, [past()], Restored((1,), (shown, left_out), (left_out,)))  # type: ignore[arg-type]
+    assert (found.differences, found.left_out, found.same) == ((shown,), (left_out,), False)

@@ -101,3 +101,18 @@ def test_names() -> None:
 )
 def test_what_shows_nothing_is_noticed(text: str, empty: bool) -> None:
     assert is_empty(text) is empty
+
+
+@pytest.mark.parametrize(
+    ("text", "begins", "ends"),
+    [
+        ("Rows:\n" + "x" * 50_000 + "\ndone", "Rows:\nxxx", "xxx\ndone"),
+        ("x" * 50_000, "xxx", "xxx"),
+        ("\n" + "x" * 50_000 + "\n", "\nxxx", "xxx\n"),
+    ],
+)
+def test_a_line_longer_than_all_there_is_room_for_is_shown_in_part(text: str, begins: str, ends: str) -> None:
+    shown = cut(text, 8000)
+    assert shown.startswith(begins)
+    assert shown.endswith(ends)
+    assert shown.count("x") > 7900

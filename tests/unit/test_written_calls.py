@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from codeact.actions.styles import style
+from codeact.actions.styles import HOW_WRITTEN, style
 from codeact.tools.functions import tool
 from codeact.tools.load import tools_from
 from codeact.types import Call, Reading, Reply
@@ -150,7 +150,6 @@ NO_CALLS = {
     "a definition": '{"name": "order_status", "description": "Where an order is.", "parameters": {"type": "object"}}',
     "another's Python": "print(1 + 1)",
     "another's Python in a block": "So:\n```python\nx = 1\nprint(x)\n```",
-    "a call among other code": 'So:\n```python\nx = 1\norder_status(order_id="A-1")\n```',
     "data with the name of a function": '{"name": "order_status", "state": "sent"}',
     "data under a key": '{"order": {"order_id": "A-1"}}',
     "a call in a sentence": "I would call order_status(order_id) for that.",
@@ -263,3 +262,31 @@ def test_a_small_model_is_stopped_behind_its_first_call(whole: str, kept: str | 
     end = next((end for end in ends if end is not None), None)
     assert (None if end is None else whole[:end].rstrip()) == kept
     assert FUNCTIONS.complete(whole, first_block_only=False) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "```python\nx = order_status('A')\nprint(x['state'])\n```",
+        "Let me look.\n```python\nimport tools\nx = tools.order_status('A')\nprint(x)\n```",
+        'So:\n```python\nx = 1\norder_status(order_id="A-1")\n```',
+        "```python\ntotal = 5\nfinal_answer(total)\n```",
+        "Thought: I look it up.\nAction: order_status\nAction Input: A-1",
+        "**Action 1:** order_status\n\n**Action Input:** A-1",
+    ],
+)
+def test_who_tried_to_act_where_no_code_is_run_has_not_answered(text: str) -> None:
+    reading = read(text)
+    assert (reading.calls, reading.problem) == ((), HOW_WRITTEN)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "```python\nprint(sorted(names))\n```",
+        "The next action: call them.\nAction input is what they need.",
+    ],
+)
+def test_code_that_calls_none_of_the_functions_is_an_answer(text: str) -> None:
+    reading = read(text)
+    assert (reading.calls, reading.problem, reading.thoughts) == ((), None, text)
