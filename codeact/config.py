@@ -246,11 +246,28 @@ class Settings:
     quiet: bool = field(default=False, metadata=_about(SWITCH, "nothing on standard error but errors"))
     json: bool = field(default=False, metadata=_about(SWITCH, "print one JSON object in place of the answer"))
     debug: bool = field(default=False, metadata=_about(SWITCH, "a traceback with each error"))
+    found: tuple[str, ...] = field(default=(), compare=False)
+    """Not a setting: the names of those that only the found file gives, which may be somebody else's."""
+
+    @property
+    def reaching(self) -> tuple[str, ...]:
+        """Those of `found` that reach out of the sandbox."""
+        return tuple(name for name in self.found if name in REACHING)
+
+    @property
+    def api_key(self) -> str | None:
+        """For `models.resolve`: empty where only the found file names the endpoint, which gets no key of the environment."""
+        return "" if "base_url" in self.found else None
 
 
-KINDS: Mapping[str, Kind] = {f.name: f.metadata["kind"] for f in fields(Settings)}
-HELP: Mapping[str, str] = {f.name: f.metadata["help"] for f in fields(Settings)}
-DEFAULTS: Mapping[str, Any] = {f.name: f.default for f in fields(Settings)}
+REACHING = frozenset(
+    ("base_url", "out", "sandbox", "network", "tools", "mcp", "approve", "yes", "runs_size", "runtime")
+)
+"""Settings that reach out of the sandbox: who is told, what runs here, what is written or removed, what is allowed."""
+_SETTINGS = [f for f in fields(Settings) if f.metadata]
+KINDS: Mapping[str, Kind] = {f.name: f.metadata["kind"] for f in _SETTINGS}
+HELP: Mapping[str, str] = {f.name: f.metadata["help"] for f in _SETTINGS}
+DEFAULTS: Mapping[str, Any] = {f.name: f.default for f in _SETTINGS}
 
 
 def flag(name: str) -> str:
@@ -268,21 +285,56 @@ def load(
     recorded: Mapping[str, Any] | None = None,
 ) -> Settings:
     """Settings from `flags` (by field name; None where not given), `environ` and `folder`'s codeact.toml. `recorded` are
-    those of a run that is carried on: only a flag beats them.
+    those of a run that is carried on: only a flag beats them; its `found` is what a file gave then.
 
     Raises UsageError that names the flag, the variable, or the file and the key.
     """
-    values = _from_file((folder or Path()) / FILE)
-    for name, kind in KINDS.items():
-        if text := environ.get(variable(name)):
-            values[name] = _parsed(kind, variable(name), _separated(name, text))
-    values |= {name: value for name, value in (recorded or {}).items() if name in KINDS}
-    for name, given in flags.items():
-        if isinstance(given, bool):
-            values[name] = given
-        elif given is not None and given != ():
-            values[name] = _parsed(KINDS[name], flag(name), [given] if isinstance(given, str) else given)
-    return Settings(**values)
+    file = _from_file((folder or Path()) / FILE)
+    variables = {
+        name: _parsed(kind, variable(name), _separated(name, text))
+        for name, kind in KINDS.items()
+        if (text := environ.get(variable(name)))
+    }
+    kept = {name: value for name, value in (recorded or {}).items() if name in KINDS}
+    given = {
+        name: value
+        if isinstance(value, bool)
+        else _parsed(KINDS[name], flag(name), [value] if isinstance(value, str) else value)
+        for name, value in flags.items()
+        if value is not None and value != ()
+    }
+    values = file | variables | kept | given
+    found = (
+        file.keys() - variables.keys() - kept.keys() | {*(recorded or {}).get("found", ())}
+    ) - given.keys()
+    if "base_url" in found and _is_endpoint_of(environ, values.get("base_url", "")):
+        found -= {"base_url"}
+    return Settings(**values, found=tuple(name for name in KINDS if name in found))
+
+
+def _is_endpoint_of(environ: Mapping[str, str], base_url: str) -> bool:
+    from codeact.models.openai import OPENAI  # takes a second: where it is needed, it will be anyway
+
+    return base_url.rstrip("/") == (environ.get("OPENAI_BASE_URL") or OPENAI).rstrip("/")
+
+
+def remark(settings: Settings, environ: Mapping[str, str] = os.environ) -> str | None:
+    """What to say of a found file before anything is done: one line with each setting of it that reaches out of the
+    sandbox. None where there is none, or the person wants no lines."""
+    if not settings.reaching or (settings.quiet and "quiet" not in settings.found):
+        return None
+    said = ", ".join(f"{name} = {_shown(getattr(settings, name))}" for name in settings.reaching)
+    unkeyed = settings.api_key is not None and environ.get("OPENAI_API_KEY")
+    mend = "; that endpoint gets no OPENAI_API_KEY unless you name it with --base-url" if unkeyed else ""
+    return f"{FILE} sets {said}{mend}"
+
+
+def _shown(value: object) -> str:
+    """A value of a file, which may be made to deceive, within a line."""
+    text = _toml(
+        list(value) if isinstance(value, tuple) else str(value) if isinstance(value, Path) else value
+    )
+    return text if text.isprintable() else ascii(text)
 
 
 def _separated(name: str, text: str) -> list[str]:

@@ -36,7 +36,10 @@ def check_model(settings: Settings) -> Check:
     told: list[str] = []
     try:
         model = models.resolve(
-            settings.model[0] if settings.model else None, base_url=settings.base_url, on_progress=told.append
+            settings.model[0] if settings.model else None,
+            base_url=settings.base_url,
+            api_key=settings.api_key,
+            on_progress=told.append,
         )
     except CodeActError as error:
         return _failed("configured", str(error))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from codeact import config, data
+from codeact import data
 from codeact.commands.invocation import (
     ANSWERED,
     ENDING,
@@ -20,6 +20,7 @@ from codeact.commands.invocation import (
     USAGE,
     Invocation,
     fail,
+    load_settings,
     put,
     result_code,
     say,
@@ -52,7 +53,7 @@ def chat(invocation: Invocation, /, **flags: Any) -> int:
     At a terminal, /help lists what else there is; Ctrl-C ends the question and keeps what it made, Ctrl-D ends the chat. In a
     pipe each line is a question, and its answer goes to standard output.
     """
-    settings = config.load(flags)
+    settings = load_settings(flags)
     invocation.json = settings.json
     invocation.debug = invocation.debug or settings.debug
     if any(map(data.reads_stdin, settings.data)):

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from codeact import config
-from codeact.commands.invocation import NO_MODEL, NO_SANDBOX, as_json, put
+from codeact.commands.invocation import NO_MODEL, NO_SANDBOX, as_json, load_settings, put
 
 if TYPE_CHECKING:
     from sandbox.checks import Check
@@ -35,7 +34,7 @@ def doctor(as_list: bool, **flags: Any) -> int:
     from codeact.doctor import examine
 
     found: list[Check] = []
-    for is_promise, checks in groupby(examine(config.load(flags)), lambda check: bool(check.promised)):
+    for is_promise, checks in groupby(examine(load_settings(flags)), lambda check: bool(check.promised)):
         if as_list:
             found += checks
         elif is_promise:

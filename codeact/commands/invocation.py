@@ -6,14 +6,16 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from codeact import config
 from codeact.errors import CodeActError
 
 if TYPE_CHECKING:
+    from codeact.config import Settings
     from codeact.types import Artifact, Result
 
 ANSWERED, NO_ANSWER, USAGE, LIMIT, NO_SANDBOX, NO_MODEL, INTERRUPTED = 0, 1, 2, 3, 4, 5, 130
@@ -117,6 +119,18 @@ def say(line: str) -> None:
         print(line, file=sys.stderr, flush=True)
     except OSError:
         discard(2)
+
+
+def load_settings(
+    flags: Mapping[str, Any],
+    recorded: Mapping[str, Any] | None = None,
+    tell: Callable[[str], None] = say,
+) -> Settings:
+    """As `config.load`; what a codeact.toml that was found sets beyond the sandbox is told before anything is done."""
+    settings = config.load(flags, recorded=recorded)
+    if line := config.remark(settings):
+        tell(line)
+    return settings
 
 
 def fail(message: str) -> None:

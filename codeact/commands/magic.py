@@ -11,8 +11,9 @@ from typing import Any
 
 import click
 
-from codeact import config, data
+from codeact import data
 from codeact.cli import explained, usage_line
+from codeact.commands.invocation import load_settings
 from codeact.commands.solve import make_agent, mcp_servers, prepare_out, read_schema, settings_options
 from codeact.errors import UsageError
 from codeact.views import notebook
@@ -67,7 +68,7 @@ def _command(task: str, variables: dict[str, Any]) -> click.Command:
     def command(name: str, **flags: Any) -> None:
         if not name.isidentifier() or keyword.iskeyword(name):
             raise UsageError(f"--out {name}: is not the name of a variable; write for example --out totals")
-        settings = config.load(flags)
+        settings = load_settings(flags)
         given = inputs(settings.data, variables)
         schema = read_schema(settings.output_schema)
         out = prepare_out(settings.out)

@@ -8,8 +8,16 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from codeact import config
-from codeact.commands.invocation import ANSWERED, NO_ANSWER, Invocation, answer_alone, as_json, put, say
+from codeact.commands.invocation import (
+    ANSWERED,
+    NO_ANSWER,
+    Invocation,
+    answer_alone,
+    as_json,
+    load_settings,
+    put,
+    say,
+)
 from codeact.commands.runs import find
 from codeact.commands.solve import mcp_servers, play, read_schema, read_task, settings_options
 
@@ -34,7 +42,7 @@ def resume(invocation: Invocation, /, run: str, task: str | None, changed_data: 
 
     at = standing(find(run))
     recorded = as_settings(at.started)
-    settings = config.load(flags, recorded=recorded)
+    settings = load_settings(flags, recorded=recorded)
     invocation.json = settings.json
     invocation.debug = invocation.debug or settings.debug
     text = None if task is None else read_task(task, ())
@@ -66,7 +74,7 @@ def replay(run: str, as_object: bool) -> int:
     from sandbox.types import Limits
 
     at = standing(find(run))
-    settings = config.load({}, recorded=as_settings(at.started))
+    settings = load_settings({}, recorded=as_settings(at.started))
     with answer_alone(), mcp_servers(settings) as servers:
         agent = Agent(
             ScriptedModel(()),
@@ -122,6 +130,7 @@ def as_settings(started: Any) -> dict[str, Any]:
         "tools": tuple(with_it.get("tools", ())),
         "tools_off": tuple(with_it.get("tools_off", ())),
         "approve": with_it.get("approve"),
+        "found": tuple(with_it.get("found", ())),
         **{f"max_{name}": limits.get(name) for name in ("turns", "seconds", "tokens")},
         **{name: str(sandbox[name]) for name in ("memory", "cpus", "pids", "disk") if name in sandbox},
     }

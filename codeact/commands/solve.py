@@ -23,6 +23,7 @@ from codeact.commands.invocation import (
     answer_alone,
     as_json,
     fail,
+    load_settings,
     outcome,
     put,
     result_code,
@@ -88,7 +89,7 @@ def solve(invocation: Invocation, /, task: str, **flags: Any) -> int:
 
     TASK is the text itself, @FILE to read it from a file, or - to read it from standard input.
     """
-    settings = config.load(flags)
+    settings = load_settings(flags)
     invocation.json = settings.json
     invocation.debug = invocation.debug or settings.debug
     if not any(map(data.reads_stdin, settings.data)):
@@ -259,6 +260,7 @@ def make_agent(
     model = models.resolve(
         settings.model[0] if settings.model else None,
         base_url=settings.base_url,
+        api_key=settings.api_key,
         on_progress=tell,
     )
     if had and isinstance(model, models.ScriptedModel):
@@ -297,6 +299,7 @@ def started_with(settings: Settings) -> dict[str, Any]:
         "mcp": str(settings.mcp.absolute()) if settings.mcp else None,
         "tools_off": list(settings.tools_off),
         "approve": settings.approve,
+        "found": list(settings.reaching),
     }
 
 

@@ -118,7 +118,13 @@ class Talk:
 
     def _use(self, words: list[str]) -> None:
         if words:
-            self._session.use(resolve(words[0], base_url=self._settings.base_url, on_progress=self._tell))
+            model = resolve(
+                words[0],
+                base_url=self._settings.base_url,
+                api_key=self._settings.api_key,
+                on_progress=self._tell,
+            )
+            self._session.use(model)
         self._tell(f"model: {self._session.model}")
 
     def _cost(self, words: list[str]) -> None:

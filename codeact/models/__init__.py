@@ -29,12 +29,13 @@ def resolve(
 ) -> Model:
     """The model of a name: `local[:NAME]`, `scripted:FILE.jsonl`, `replay:RUN`, or a name that an endpoint knows.
 
-    `base_url` and `api_key` default to OPENAI_BASE_URL and OPENAI_API_KEY. With no name and no endpoint it is `local`,
+    `base_url` and `api_key` default to OPENAI_BASE_URL and OPENAI_API_KEY; an empty `api_key` is none. With no name and no endpoint it is `local`,
     and `on_progress` is told; with an endpoint of one's own it is the first that the endpoint lists. Endpoints and the
     local model are asked again when a failure may pass, `attempts` times in all (`retrying`). Raises UsageError, ModelNotFound, or ModelAuthError where an endpoint's key is missing.
     """
     base_url = base_url or os.environ.get("OPENAI_BASE_URL") or None
-    api_key = api_key or os.environ.get("OPENAI_API_KEY") or None
+    if api_key is None:
+        api_key = os.environ.get("OPENAI_API_KEY")
     if not name:
         if base_url or api_key:
             return retrying(_unnamed(base_url, api_key, on_progress), attempts)

@@ -84,6 +84,10 @@ def retry_after(headers: Mapping[str, str], now: float) -> float | None:
 def _from_status(error: openai.APIStatusError, host: str, model: str, key: str) -> ModelError:
     status, words = error.status_code, shorten(said(error.body), key)
     if status in (401, 403):
+        if not key:
+            return ModelAuthError(
+                f"{host} asks for a key ({status}), and got none: set OPENAI_API_KEY, and name the endpoint with --base-url"
+            )
         return ModelAuthError(f"the key was refused by {host} ({status}): check OPENAI_API_KEY")
     if status == 404:
         return ModelNotFound(

@@ -414,6 +414,25 @@ def test_an_endpoint_that_answers(here: Path) -> None:
     assert said["usage"]["calls"] == 2
 
 
+def test_an_endpoint_of_a_found_file_gets_no_key_of_the_environment(here: Path) -> None:
+    env = environment(here, OPENAI_API_KEY="sk-secret-secret")
+    replies = [says(code(f"final_answer({number})")) for number in (6, 7, 8)]
+    with Gateway(*replies) as gateway:
+        (here / "codeact.toml").write_text(
+            f'model = "m"\nbase_url = "{gateway.url}"\nimage = "minimal"\nyes = true\n'
+        )
+        first = codeact("solve", "t", "--json", folder=here, env=env)
+        run = json.loads(first.out)["run"]
+        codeact("resume", run, "Once more", folder=here, env=env)
+        codeact("resume", run, "And again", "--base-url", gateway.url, folder=here, env=env)
+    assert first.err.splitlines()[0] == (
+        f"codeact.toml sets base_url = '{gateway.url}', yes = true; "
+        "that endpoint gets no OPENAI_API_KEY unless you name it with --base-url"
+    )
+    sent = [asked.headers["authorization"] for asked in gateway.requests]
+    assert sent == ["Bearer none", "Bearer none", "Bearer sk-secret-secret"]
+
+
 def test_an_image_that_is_not_known(here: Path) -> None:
     ended = codeact("solve", "t", *script(here, "x"), "--image", "none", folder=here)
     assert (ended.code, ended.out) == (4, "")

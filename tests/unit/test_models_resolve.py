@@ -10,7 +10,7 @@ from codeact import home
 from codeact.errors import CodeActError, ModelAuthError, ModelNotFound, UsageError
 from codeact.models import resolve
 from codeact.types import Message, Reply, Request
-from tests.gateway import Gateway, says
+from tests.gateway import Gateway, fails, says
 
 ASK = Request([Message("user", "hi")])
 
@@ -43,6 +43,14 @@ def test_what_is_passed_beats_the_environment(gateway: Gateway, monkeypatch: pyt
     *_, reply = resolve("m", base_url=gateway.url, api_key="sk-passed")(ASK)
     assert isinstance(reply, Reply)
     assert gateway.requests[0].headers["authorization"] == "Bearer sk-passed"
+
+
+def test_an_empty_key_is_none(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-from-the-environment")
+    gateway.add(fails(401))
+    with pytest.raises(ModelAuthError, match=r"asks for a key \(401\), and got none: set OPENAI_API_KEY"):
+        list(resolve("m", base_url=gateway.url, api_key="")(ASK))
+    assert "sk-" not in gateway.requests[0].headers["authorization"]
 
 
 def test_a_script(tmp_path: Path) -> None:
