@@ -17,8 +17,8 @@ from codeact.commands.invocation import (
     ANSWERED,
     ENDING,
     INTERRUPTED,
-    USAGE,
     Invocation,
+    exit_code,
     fail,
     load_settings,
     put,
@@ -158,13 +158,15 @@ def _handled(numbers: Sequence[int], handle: Callable[[int], None]) -> Iterator[
 
 def _filter(talk: Talk, settings: Settings) -> int:
     """Each line of standard input; the exit code is that of the last one that came to nothing."""
+    from sandbox import SandboxError
+
     code = ANSWERED
     for text in _lines():
         try:
             result = talk.take(text)
-        except UsageError as error:
+        except (CodeActError, SandboxError) as error:
             fail(str(error))
-            code = USAGE
+            code = exit_code(type(error).__name__)
             continue
         if result is not None and result.status != "answered":
             code = result_code(result)

@@ -110,6 +110,14 @@ def since_when(text: str, now: datetime) -> str:
     return _written(moment)
 
 
+def _moment(time: object, made: float) -> datetime:
+    """When a run began, by its journal; where that has no time, when the journal was `made`."""
+    try:
+        return datetime.fromtimestamp(float(time), UTC)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError, OSError):
+        return datetime.fromtimestamp(made, UTC)
+
+
 def _written(moment: datetime) -> str:
     return moment.isoformat(timespec="seconds").replace("+00:00", "Z")
 
@@ -183,7 +191,7 @@ def summaries(folder: Path) -> Iterator[dict[str, Any]]:
             "run": str(first.get("run") or path.parent.name),
             "task": str(first.get("task", "")),
             "status": "live" if live else str(last.get("status")) if ended else "unfinished",
-            "started": _written(datetime.fromtimestamp(float(first.get("time") or made), UTC)),
+            "started": _written(_moment(first.get("time"), made)),
             "model": str(first.get("model", "")),
             "size": sum(sizes(path.parent)),
         }

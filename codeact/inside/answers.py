@@ -14,6 +14,7 @@ import pathlib
 import sys
 import uuid
 import warnings
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from sandbox_guest.host import HostCallError, call, call_with_buffers
@@ -85,7 +86,7 @@ def plain(value: Any, depth: int = 0) -> Any:
         case bytes() | bytearray():
             return base64.b64encode(value).decode()
         case dict():
-            return {_key(k): plain(v, depth + 1) for k, v in value.items()}
+            return {k: plain(v, depth + 1) for k, v in _named(value.items())}
         case list() | tuple():
             return [plain(item, depth + 1) for item in value]
         case set() | frozenset():
@@ -107,6 +108,19 @@ def _number(value: float) -> float:
     return value
 
 
+def _named(items: Iterable[tuple[Any, Any]]) -> Iterator[tuple[str, Any]]:
+    """Items with their keys as text. Raises ValueError where two keys are one text, and one value would be lost."""
+    seen: dict[str, Any] = {}
+    for key, value in items:
+        name = _key(key)
+        if name in seen:
+            raise ValueError(
+                f"the keys {seen[name]!r} and {key!r} of the answer are the same as text: rename one"
+            )
+        seen[name] = key
+        yield name, value
+
+
 def _key(key: Any) -> str:
     made = key if isinstance(key, str) else plain(key)
     return made if isinstance(made, str) else str(made)
@@ -120,18 +134,20 @@ def _from_library(value: Any, depth: int) -> Any:
     if hasattr(value, "__dataclass_fields__"):
         return {name: plain(getattr(value, name), depth + 1) for name in value.__dataclass_fields__}
     if hasattr(value, "to_pandas") and not hasattr(value, "to_dicts"):  # Arrow
-        value = value.to_pandas()
+        return _from_library(value.to_pandas(), depth)
     if hasattr(value, "to_dicts"):  # a polars frame
         return _rows(value.to_dicts())
     if kind == "DataFrame":
         named = value.index.name is not None or type(value.index).__name__ != "RangeIndex"
-        return _rows((value.reset_index() if named else value).to_dict("records"))
+        return _records(value.reset_index() if named else value)
     if kind == "Series" and hasattr(value, "index"):
         if type(value.index).__name__ == "RangeIndex" or len(value) == 1:
             return _rows(value.tolist())
-        return {_key(k): _missing(v, depth) for k, v in value.items()}
+        if not value.index.is_unique:
+            return _records(value.reset_index())
+        return {k: _missing(v, depth) for k, v in _named(value.items())}
     if hasattr(value, "tolist"):  # arrays and scalars of NumPy, pandas' Index
-        made = value.tolist()
+        made = _without_nanoseconds(value).tolist()
         return made if made is value else _rows(made) if isinstance(made, list) else plain(made, depth + 1)
     if hasattr(value, "to_list"):
         return _rows(value.to_list())
@@ -144,6 +160,21 @@ def _from_library(value: Any, depth: int) -> Any:
     if hasattr(value, "__iter__"):
         return [plain(item, depth + 1) for item in value]
     raise TypeError(f"final_answer got a {kind}: pass text, a number, a list, a dict or a table")
+
+
+def _records(frame: Any) -> list[Any]:
+    """The rows of a pandas frame. Raises ValueError where two columns have one name, and one would be lost."""
+    twice = frame.columns[frame.columns.duplicated()].tolist()
+    if twice:
+        raise ValueError(f"the column {twice[0]!r} is there twice: rename one before answering")
+    return _rows(frame.to_dict("records"))
+
+
+def _without_nanoseconds(value: Any) -> Any:
+    """NumPy's dates and durations in microseconds: of nanoseconds `tolist` makes integers."""
+    if type(value).__module__ != "numpy" or value.dtype.kind not in "mM":
+        return value
+    return value.astype(f"{value.dtype.kind}8[us]")
 
 
 def _rows(items: list[Any]) -> list[Any]:
@@ -159,7 +190,7 @@ def _missing(item: Any, depth: int) -> Any:
     if isinstance(item, float) and not math.isfinite(item):
         return None
     if isinstance(item, dict):
-        return {_key(k): _missing(v, depth + 1) for k, v in item.items()}
+        return {k: _missing(v, depth + 1) for k, v in _named(item.items())}
     if isinstance(item, list):
         return [_missing(inner, depth + 1) for inner in item]
     return plain(item, depth + 1)

@@ -10,6 +10,8 @@ from .cells import MISSING_MARKS, PANDAS_MISSING, SPACES
 
 _CUT = 60
 _LISTED, _LISTED_LENGTH = 8, 240
+EXACT = 2**53
+"""Up to here pandas' floats, which a column of integers becomes where values are missing, are exact."""
 
 
 @dataclass(frozen=True)
@@ -200,6 +202,9 @@ def _numeric(name: str, rest: dict[str, int], by_tag: Counter[str], missing: int
     numbers = [
         found for found in (cells.number(v, decimal or ".", thousands) for v in rest) if found is not None
     ]
+    if whole and missing and any(abs(one) >= EXACT for one in numbers):
+        why = "digits too long for a number where values are missing"
+        return Column(name, "digits as text", missing, len(rest), *_ends(rest), _examples(rest), why, as_text=True, **common)  # fmt: skip
     low, high = (_plain(min(numbers)), _plain(max(numbers))) if numbers else (None, None)
     sentinel = [
         mark
@@ -231,7 +236,7 @@ def _ends(values: dict[str, int]) -> tuple[str, str]:
 
 
 def _plain(value: float) -> str:
-    return str(int(value)) if value == int(value) and abs(value) < 1e15 else f"{value:.10g}"
+    return str(int(value)) if abs(value) < 1e15 and value == int(value) else f"{value:.10g}"
 
 
 def _separators(rest: dict[str, int], written: set[str]) -> tuple[str, str, str]:

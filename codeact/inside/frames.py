@@ -3,7 +3,7 @@
 from collections import Counter
 from typing import Any
 
-from .columns import cut, text_examples
+from .columns import EXACT, cut, text_examples
 
 _COLUMNS = 300
 _BOOL = "bool: True or False"
@@ -12,6 +12,19 @@ _BOOL = "bool: True or False"
 def columns(frame: Any) -> list[dict[str, Any]]:
     """One description a column of a pandas DataFrame: name, type, missing, and range or examples."""
     return [_column(str(name), frame.iloc[:, at]) for at, name in enumerate(frame.columns[:_COLUMNS])]
+
+
+def rounded(frame: Any) -> list[str]:
+    """Columns of whole numbers that lost digits, since missing values made floats of them."""
+    columns = ((str(name), frame.iloc[:, at]) for at, name in enumerate(frame.columns[:_COLUMNS]))
+    return [name for name, values in columns if values.dtype.kind == "f" and _rounded(values)]
+
+
+def _rounded(values: Any) -> bool:
+    present = values.dropna()
+    if not 0 < len(present) < len(values):
+        return False
+    return bool(EXACT <= present.abs().max() < 2**64 and (present % 1 == 0).all())
 
 
 def first_rows(frame: Any, count: int) -> list[list[str]]:

@@ -56,6 +56,8 @@ def find(records: list[Record]) -> Shape:
 
 def _too_empty(record: Record, usual: int, width: int) -> bool:
     """Whether a row above the data has too few cells to name the columns."""
+    if width == 2 == len(record) and filled(record) == [1]:  # labels without a name, and what is told of them
+        return False
     cells = len(filled(record))
     return (
         (cells == 1 and width > 1) or cells * 2 < usual or (cells * 2 == usual and len(record) * 2 <= width)

@@ -43,6 +43,10 @@ def describe_arrow(entry: dict[str, Any], source: Source, rows: int) -> None:
         entry["notes"].append("pandas is not in this image")
     elif (source.size or 0) < 50 * MIB:
         frame = execute(line)
+        if frames.rounded(frame):
+            code = f"df = {call('pd.read_' + entry['kind'], target, dtype_backend='numpy_nullable')}"
+            line = Line(code, (*modules, "pandas"))
+            entry["read"], frame = line.text(), execute(line)
         entry["read_verified"] = len(frame) == entry["rows"]
         entry["columns"] = frames.columns(frame)
 
@@ -168,7 +172,11 @@ def _read(table: dict[str, Any], line: Line) -> None:
     except Exception as error:  # noqa: BLE001 - whatever the line raises is the finding
         table["notes"] = [f"the reading line failed: {reason(error)}"]
         return
-    table["read_verified"] = len(frame) == table["rows"]
+    lost = frames.rounded(frame)
+    table["read_verified"] = len(frame) == table["rows"] and not lost
+    if lost:
+        names = ", ".join(repr(cut(name, 30)) for name in lost[:5])
+        table["notes"] = [f"large numbers with gaps lose digits in {names}: select them as text, with CAST"]
     types = [column["type"] for column in table["columns"]]
     table["columns"] = frames.columns(frame)
     for column, declared in zip(table["columns"], types, strict=False):

@@ -161,7 +161,7 @@ def _offer_table(entry: dict[str, Any], line: Line, data: str, records: list[Any
         frame = execute(line)
     except Exception:  # noqa: BLE001 - then it is told as what it is, nested
         return False
-    if len(frame) != made.rows:
+    if len(frame) != made.rows or frames.rounded(frame):
         return False
     entry |= {"read": line.text(), "read_verified": True, "columns": frames.columns(frame),
               "first_rows": frames.first_rows(frame, rows)}  # fmt: skip

@@ -68,7 +68,7 @@ def load(source: Source, found: Charset) -> Text:
     data = source.read(_WHOLE + 1)
     whole = len(data) <= _WHOLE
     if not whole:
-        data = _sample(source) if source.plain and found.newlines else data[:_HEAD].rpartition(b"\n")[0]
+        data = _sample(source) if source.plain and found.newlines else _whole_lines(data[:_HEAD])
     content = data.decode(found.name, "replace")
     lines = found.newlines if not found.name.startswith("utf-16") else content.count("\n")
     return Text(content, found, whole, lines)
@@ -77,13 +77,18 @@ def load(source: Source, found: Charset) -> Text:
 def _sample(source: Source) -> bytes:
     size = source.size or 0
     with source.open() as stream:
-        parts = [stream.read(_HEAD).rpartition(b"\n")[0]]
+        parts = [_whole_lines(stream.read(_HEAD))]
         for share in (0.25, 0.5, 0.75):
             stream.seek(int(size * share))
             parts.append(stream.read(_PLACE).partition(b"\n")[2].rpartition(b"\n")[0])
         stream.seek(max(0, size - _TAIL))
         parts.append(stream.read(_TAIL).partition(b"\n")[2])
-    return b"\n".join(parts)
+    return b"\n".join(filter(None, parts))
+
+
+def _whole_lines(head: bytes) -> bytes:
+    """Up to the end of the last whole line; all of it where one line is longer."""
+    return head.rpartition(b"\n")[0] or head
 
 
 def _newline(content: str) -> str:

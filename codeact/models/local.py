@@ -30,6 +30,7 @@ class LocalModel:
         self._weights = catalogue.find(name)
         self._on_progress = on_progress
         self._endpoint: OpenAIModel | None = None
+        self._server: tuple[str, str] | None = None
         self.name = f"local:{name}"
 
     def __call__(self, request: Request) -> Iterator[Delta | Reply]:
@@ -42,8 +43,11 @@ class LocalModel:
 
     def _connected(self) -> OpenAIModel:
         """The running server as a model; kept, with what it has learnt, as long as the server is the same."""
-        url, key = embedded.ensure_server(self._weights.name, self._on_progress)
-        if self._endpoint is None or self._endpoint.base_url != url:
+        server = url, key = embedded.ensure_server(self._weights.name, self._on_progress)
+        if (
+            self._endpoint is None or self._server != server
+        ):  # one that was started anew may have the old port
+            self._server = server
             self._endpoint = OpenAIModel(
                 self._weights.name,
                 base_url=url,

@@ -13,6 +13,7 @@ import openai
 
 from codeact.errors import ModelAuthError, ModelBadReply, ModelError, UsageError
 from codeact.models import faults, sse, wire
+from codeact.models.named import sees_by_name, small_by_name
 from codeact.models.retry import Transient
 from codeact.models.words import in_words
 from codeact.types import Delta, Reply, Request
@@ -23,10 +24,6 @@ CONNECT_TIMEOUT = 10.0
 READ_TIMEOUT = 120.0
 """Seconds between two pieces of a reply, and until the first."""
 
-_SEEING = re.compile(
-    r"gpt-4o|gpt-4\.1|gpt-4-turbo|gpt-[5-9]|\bo[13](?!-mini)\b|\bo4|gemini|claude|llava|pixtral|gemma-?[3-9]|[-_.]vl\b|vision|\d+vl\b",
-    re.IGNORECASE,
-)
 _OPTIONAL = (
     "stream_options",
     "max_tokens",
@@ -48,20 +45,8 @@ _NO_FUNCTIONS = re.compile(
 )
 _LOOKED_AT = 64
 
-
-_SMALL = re.compile(r"(?<![\d.x])([0-3](\.\d+)?b|\d{2,3}m)\b", re.IGNORECASE)
 DEFAULT = "gpt-5-mini"
 """The model where an endpoint is set up and neither a name is given nor the endpoint lists one."""
-
-
-def small_by_name(name: str) -> bool:
-    """Whether a name tells of fewer than four billion parameters: `-1.5b`, `:3b`, `-360m`."""
-    return _SMALL.search(name) is not None
-
-
-def sees_by_name(name: str) -> bool:
-    """Whether a model of this name takes images, as far as names tell: GPT-4o and later, o-series, Gemini, Claude, `-vl`..."""
-    return _SEEING.search(name) is not None
 
 
 class OpenAIModel:
@@ -121,6 +106,8 @@ class OpenAIModel:
                     yield from assembly.add(chunk)
         except openai.APIError as error:
             raise self._fault(error) from error
+        except wire.BrokenOff as error:
+            raise Transient(f"{self.host} broke the reply off ({error}): try again") from error
         except ModelBadReply as error:
             raise self._nonsense(str(error)) from error
         finally:

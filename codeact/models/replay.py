@@ -10,6 +10,7 @@ from typing import Any
 from codeact.blobs import Blobs
 from codeact.errors import UsageError
 from codeact.home import runs_dir
+from codeact.models.named import small_by_name
 from codeact.models.scripted import ScriptedModel, finish_from, usage_from
 from codeact.types import Reply
 
@@ -17,16 +18,21 @@ from codeact.types import Reply
 class ReplayModel(ScriptedModel):
     """Plays the `replied` events of `run`: a run's id, its folder, or its `run.jsonl`.
 
-    A torn last line, as a crash leaves it, is passed over. Raises UsageError for a run that is not there, that cannot
+    It is `small` where the run's model was: what that one was sent is sent again. A torn last line, as a crash leaves it, is passed over. Raises UsageError for a run that is not there, that cannot
     be read, or that holds no reply.
     """
 
     def __init__(self, run: str) -> None:
         path = find_journal(run)
-        replies = [_reply(event, where) for event, where in _events(path) if event.get("type") == "replied"]
+        replies, names = [], []
+        for event, where in _events(path):
+            names.append(event.get("model"))
+            if event.get("type") == "replied":
+                replies.append(_reply(event, where))
         if not replies:
             raise UsageError(f"{path} holds no reply to replay: the run ended before the model answered")
         super().__init__(replies, f"replay:{run}")
+        self.small = any(small_by_name(name) for name in names if isinstance(name, str))
 
 
 def find_journal(run: str) -> Path:

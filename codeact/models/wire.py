@@ -15,11 +15,16 @@ CHARACTERS_PER_TOKEN = 4
 
 _FINISH: Mapping[str, Finish] = {
     **dict.fromkeys(("stop", "eos", "eos_token", "stop_sequence", "end_turn", "completed"), "stop"),
-    **dict.fromkeys(("length", "max_tokens", "max_length"), "length"),
+    **dict.fromkeys(("length", "max_tokens", "max_length", "model_length"), "length"),
     **dict.fromkeys(("content_filter", "safety"), "content_filter"),
     "tool_calls": "tool_calls",
     "function_call": "tool_calls",
 }
+_BROKEN = ("error", "network_error", "abort")
+
+
+class BrokenOff(Exception):
+    """The endpoint said that it broke the reply off: asked again, it may not."""
 
 
 def body(model: str, request: Request, sees: bool) -> dict[str, Any]:
@@ -122,7 +127,7 @@ class Assembly:
         if delta.get("function_call"):  # what calls were before there were several
             self._call({"index": 0, "function": delta["function_call"]})
         if choice.get("finish_reason") not in (None, ""):
-            self.finish = _finish(choice["finish_reason"])
+            self.finish = _finish(choice["finish_reason"], begun=bool(self.text or self.calls))
 
     def _call(self, piece: Mapping[str, Any]) -> None:
         """Takes a call, or a piece of one. Which one it belongs to is told by its index, its id, or that it begins anew."""
@@ -223,8 +228,12 @@ def _count(value: object) -> int | None:
     return value if isinstance(value, int) and value >= 0 else None
 
 
-def _finish(reason: object) -> Finish:
-    finish = _FINISH.get(str(reason).lower())
+def _finish(reason: object, *, begun: bool) -> Finish:
+    """Endpoints have words of their own for it: one that is not known ends what has begun, and is nonsense alone."""
+    word = str(reason).lower()
+    if word in _BROKEN:
+        raise BrokenOff(word)
+    finish = _FINISH.get(word, "stop" if begun else None)
     if finish is None:
         raise ModelBadReply(f"the reply ended with the unknown finish_reason {reason!r:.60}")
     return finish

@@ -33,7 +33,7 @@ def test_in_a_pipe_a_line_is_a_question_and_its_answer_a_line(tmp_path: Path) ->
     (tmp_path / "n.txt").write_text("7\n")
     done = in_pipe(
         tmp_path,
-        "How much?\n\nAnd twice that?\n/nope\n/vars\n/data n.txt\nWith the file?\n",
+        "How much?\n/model anthropic:claude\n\nAnd twice that?\n/nope\n/vars\n/data n.txt\nWith the file?\n",
         "n = 20\nfinal_answer(n)",
         "final_answer(2 * n)",
         "final_answer(n + int(open('data/n.txt').read()))",
@@ -41,7 +41,8 @@ def test_in_a_pipe_a_line_is_a_question_and_its_answer_a_line(tmp_path: Path) ->
     )
     assert done.out == "20\n40\n27\n"
     assert done.errors == [
-        "codeact: error: /nope: no such command; did you mean /undo?; begin with a space to ask the model"
+        "codeact: error: anthropic:claude: Anthropic's own interface is not supported yet; use an OpenAI-compatible one",
+        "codeact: error: /nope: no such command; did you mean /undo?; begin with a space to ask the model",
     ]
     assert "n: int" in done.err
     assert done.code == 2

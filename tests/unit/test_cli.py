@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import os
 import pty
 import signal
@@ -19,6 +20,7 @@ import pytest
 
 from codeact import events, journal, tidying
 from codeact.commands import invocation
+from codeact.commands.runs import summaries
 from codeact.commands.solve import printed, read_task
 from codeact.errors import CodeActError, ModelAuthError, ModelUnreachable, UsageError
 from codeact.events import Error
@@ -456,6 +458,20 @@ def test_a_run_that_ended_before_it_began_is_listed(kept: Path) -> None:
                      "started": "2026-01-03T00:00:00Z", "model": "", "size": 0}  # fmt: skip
     assert codeact("runs", "delete", first["run"], folder=kept).code == 0
     assert not empty.exists()
+
+
+@pytest.mark.parametrize("time", ["x", None, [1], math.inf, math.nan, 1e20, -1e300, "9" * 400])
+def test_a_run_with_a_damaged_time_hides_no_other(tmp_path: Path, time: object) -> None:
+    for name, began in (("20260101-000000-aaaaaa", time), ("20260102-000000-bbbbbb", 1767312000.0)):
+        journal_of_it = tmp_path / name / "run.jsonl"
+        journal_of_it.parent.mkdir()
+        journal_of_it.write_text(json.dumps({"type": "run_started", "run": name, "time": began}) + "\n")
+        os.utime(journal_of_it, (1767398400, 1767398400))
+    found = {each["run"]: each["started"] for each in summaries(tmp_path)}
+    assert found == {
+        "20260101-000000-aaaaaa": "2026-01-03T00:00:00Z",
+        "20260102-000000-bbbbbb": "2026-01-02T00:00:00Z",
+    }
 
 
 def test_runs_are_listed_newest_first(kept: Path) -> None:

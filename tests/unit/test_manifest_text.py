@@ -156,6 +156,9 @@ UNITS = [["time", "mass"], ["s", "kg"], ["0", "1.5"], ["1", "1.7"], ["2", "1.9"]
         ([["id", "", "name", ""], ["1", "x", "a", "4"], ["2", "y", "b", "5"]], [0], 1, 3),
         ([["name", "city"], ["ann", "rome"], ["bob", "oslo"]], [0], 1, 3),
         ([["a", "b"], ["1", "2"], ["3", "4"], ["Total rows: 2"]], [0], 1, 3),
+        ([["", "total"], ["North", "1"], ["South", "2"], ["East", "3"]], [0], 1, 4),
+        ([["", "v"], ["2026-01-01", "1.5"], ["2026-01-02", "2.5"], ["2026-01-03", "9"]], [0], 1, 4),
+        ([["Sales of 2026", ""], ["North", "1"], ["South", "2"], ["East", "3"]], [], 1, 4),
     ],
 )
 def test_shape(records: list[list[str]], header: list[int], start: int, end: int) -> None:
@@ -200,6 +203,13 @@ def test_cell(value: str, tag: str) -> None:
         (["20210203", "20210304"], "integer", 0),
         (["true", "false"], "true/false", 0),
         (["", " "], "empty", 2),
+        (["9007199254740993", "5", ""], "digits as text", 1),
+        (["9007199254740993", "5", "NA"], "digits as text", 1),
+        (["-9,007,199,254,740,993", "12,345", "-"], "digits as text", 1),
+        (["9007199254740993", "5"], "integer", 0),
+        (["9007199254740991", "5", ""], "integer", 1),
+        (["1E400", "2.5"], "decimal", 0),
+        (["-1E400", "2"], "decimal", 0),
     ],
 )
 def test_column_type_and_missing(values: list[str], kind: str, missing: int) -> None:

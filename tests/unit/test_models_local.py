@@ -20,6 +20,9 @@ import pytest
 from codeact.errors import ModelError, ModelNotFound, ModelUnreachable
 from codeact.models import catalogue, download, embedded, server
 from codeact.models.catalogue import Parts, Weights
+from codeact.models.local import LocalModel
+from codeact.types import Message, Request
+from tests.gateway import Gateway, says
 
 CONTENT = b"GGUF" + bytes(range(256)) * 40
 HALVES = (CONTENT[:6000], CONTENT[6000:])
@@ -310,6 +313,44 @@ def test_a_server_that_does_not_start_shows_its_log(models: Path) -> None:
     with pytest.raises(ModelError, match=r"did not start: it ended at once; .*server-.*\.log ends with: .+"):
         embedded.ensure_server(catalogue.DEFAULT, print)
     assert embedded.status(catalogue.DEFAULT).url is None
+
+
+def test_a_server_in_the_foreground_is_not_explained_by_an_older_log(
+    models: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    name = catalogue.DEFAULT
+    (models / catalogue.find(name).file).write_bytes(b"weights")
+    (models / f"server-{name}.log").write_text("what a server of yesterday said\n")
+    monkeypatch.setattr(embedded, "require_engine", lambda: None)
+    command = [sys.executable, "-c", "raise SystemExit('the port is taken')"]
+    monkeypatch.setattr(embedded, "_command", lambda *given: command)
+    with pytest.raises(ModelError, match=r"did not start: it ended at once; see what it said above$"):
+        embedded.serve(name, print)
+    assert "the port is taken" in capfd.readouterr().err
+
+
+def test_a_server_that_was_started_anew_is_asked_with_its_own_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embedded, "require_engine", lambda: None)
+    with Gateway(*map(says, ("a", "b", "c"))) as gateway:
+        servers = iter([(gateway.url, "one"), (gateway.url, "one"), (gateway.url, "two")])
+        monkeypatch.setattr(embedded, "ensure_server", lambda *given: next(servers))
+        asked = LocalModel()
+        for _ in range(3):
+            list(asked(Request([Message("user", "hi")])))
+    keys = [each.headers["authorization"] for each in gateway.requests]
+    assert keys == ["Bearer one", "Bearer one", "Bearer two"]
+
+
+@pytest.mark.parametrize("of_it", ["", "models"])
+def test_a_home_that_cannot_be_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, of_it: str) -> None:
+    place = tmp_path / "home"
+    if of_it:
+        place.mkdir()
+    (place / of_it).write_text("a file")
+    monkeypatch.setenv("CODEACT_HOME", str(place))
+    for act in (lambda: embedded.fetch(catalogue.DEFAULT, print), embedded.stop_server):
+        with pytest.raises(ModelError, match=r"models: cannot be used: .+; mend that, or set CODEACT_HOME"):
+            act()
 
 
 def test_stopping_an_unknown_model(models: Path) -> None:

@@ -20,7 +20,8 @@ from codeact.errors import (
     UsageError,
 )
 from codeact.models import sse
-from codeact.models.openai import OpenAIModel, sees_by_name
+from codeact.models.named import sees_by_name
+from codeact.models.openai import OpenAIModel
 from codeact.models.retry import Transient
 from codeact.types import Delta, Message, Reply, Request, Usage
 from sandbox.types import Image
@@ -246,6 +247,7 @@ CUT = [
     pytest.param(
         events(chunk({"content": "a"}), {"error": {"message": "x", "code": 502}}), id="error-after-text"
     ),
+    pytest.param(says("half a", finish="error"), id="error-as-finish-reason"),
 ]
 
 
@@ -256,6 +258,26 @@ def test_a_cut_reply_is_never_a_reply(gateway: Gateway, answer: Answer) -> None:
     with pytest.raises(Transient):
         items.extend(model(gateway)(ASK))
     assert not any(isinstance(item, Reply) for item in items)
+
+
+@pytest.mark.parametrize(
+    ("said", "finish"),
+    [
+        ("end", "stop"),
+        ("because", "stop"),
+        ("STOP", "stop"),
+        ("model_length", "length"),
+        ("MAX_TOKENS", "length"),
+    ],
+)
+@pytest.mark.parametrize("content", ["all of it", None])
+def test_words_of_their_own_for_the_end(
+    gateway: Gateway, said: str, finish: str, content: str | None
+) -> None:
+    call = {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    gateway.add(says(content, finish=said, tool_calls=() if content else [call]))
+    reply = ask(model(gateway))
+    assert (reply.finish, reply.text, len(reply.tool_calls)) == (finish, content or "", 0 if content else 1)
 
 
 NONSENSE = [

@@ -137,6 +137,15 @@ def test_a_run_is_replayed(journal: Path, how: str) -> None:
         ask(model)
 
 
+@pytest.mark.parametrize(
+    ("model", "small"), [("local:qwen2.5-coder-1.5b", True), ("gpt-5-mini", False), (None, False), (3, False)]
+)
+def test_a_replay_is_as_small_as_the_model_was(journal: Path, model: object, small: bool) -> None:
+    began = json.dumps({"type": "run_started", "task": "t", "model": model})
+    script(journal, began, *journal.read_text().splitlines()[1:])
+    assert ReplayModel("r-1").small is small
+
+
 def test_a_torn_last_line_is_passed_over(journal: Path) -> None:
     with journal.open("a") as file:
         file.write(replied("third")[:40])

@@ -1,0 +1,99 @@
+"""Reading lines of files on the host: what they read is what is in the file."""
+
+import gzip
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from codeact.inside import manifest
+
+ROW = {"id": 1, "name": "abcdefghijklmnopqrstuvwxyz abcdefghijklmnopqrstuvwxyz"}
+LARGE = [ROW] * (25 * 2**20 // len(json.dumps(ROW)))
+"""As text, more than what is read whole."""
+
+
+def described(path: Path) -> dict[str, Any]:
+    (entry,) = manifest.describe([str(path)])["files"]
+    assert isinstance(entry, dict)
+    return entry
+
+
+def read(path: Path, name: str) -> Any:
+    entry = described(path)
+    assert entry["read_verified"] is True
+    names: dict[str, Any] = {}
+    exec(entry["read"], names)
+    return names[name]
+
+
+def test_ids_with_gaps_keep_their_digits(tmp_path: Path) -> None:
+    ids = [str(12345678901234560 + n) for n in range(1, 6)]
+    (tmp_path / "ids.csv").write_text("id,v\n" + "".join(f"{one},1\n" for one in ids) + ",6\n")
+    assert read(tmp_path / "ids.csv", "df")["id"].dropna().tolist() == ids
+
+
+IDS = [12345678901234561, 12345678901234562, None]
+
+
+def test_ids_with_gaps_keep_their_digits_in_parquet(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"id": IDS, "v": [1, 2, 3]}), tmp_path / "ids.parquet")
+    assert read(tmp_path / "ids.parquet", "df")["id"].dropna().tolist() == IDS[:2]
+
+
+@pytest.mark.filterwarnings(
+    "ignore::ResourceWarning"
+)  # the line leaves its file for the interpreter to close
+def test_ids_with_gaps_keep_their_digits_in_json(tmp_path: Path) -> None:
+    (tmp_path / "ids.json").write_text(json.dumps([{"id": one} for one in IDS]))
+    assert read(tmp_path / "ids.json", "data") == [{"id": one} for one in IDS]
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_ids_that_pandas_would_round_are_not_called_verified(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "ids.db")) as connection:
+        connection.execute("CREATE TABLE t (id INTEGER)")
+        connection.executemany("INSERT INTO t VALUES (?)", [(one,) for one in IDS])
+        connection.commit()
+    entry = described(tmp_path / "ids.db")
+    assert entry["read_verified"] is False
+    assert "lose digits in 'id'" in entry["tables"][0]["notes"][0]
+
+
+def test_a_series_keeps_its_name(tmp_path: Path) -> None:
+    path = tmp_path / "total.csv"
+    pd.Series([10, 20, 30, 40], name="total", index=["North", "South", "East", "West"]).to_csv(path)
+    assert read(path, "df")["total"].sum() == 100
+
+
+def test_a_number_beyond_floats_leaves_the_file_described(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("x,y\n1E400,1\n2.5,2\n3.5,3\n")
+    assert read(tmp_path / "a.csv", "df")["y"].tolist() == [1, 2, 3]
+
+
+@pytest.mark.filterwarnings(
+    "ignore::ResourceWarning"
+)  # the line leaves its file for the interpreter to close
+@pytest.mark.parametrize("end", ["", "\n"])
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_large_file_on_one_line_is_not_empty(tmp_path: Path, end: str, packed: bool) -> None:
+    path = tmp_path / ("rows.json.gz" if packed else "rows.json")
+    text = (json.dumps(LARGE) + end).encode()
+    path.write_bytes(gzip.compress(text, 1) if packed else text)
+    entry = described(path)
+    assert (entry["kind"], entry.get("problem")) == ("json", None)
+    names: dict[str, Any] = {}
+    exec(entry["read"], names)
+    assert names["data"] == LARGE
+
+
+def test_lines_that_old_computers_end_are_not_an_empty_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"some words of a text\r" * (25 * 2**20 // 21))
+    assert described(path).get("problem") is None
