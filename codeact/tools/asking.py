@@ -57,7 +57,7 @@ class Asking:
     def _request(self, call: Call, problem: str = "") -> CallRequest:
         return CallRequest(
             tool=call.tool,
-            arguments=call.given,
+            arguments=call.checked,
             source=call.scrub.text(record.as_python(call.tool, call.given)),
             run=self._run,
             call=call.id,
@@ -133,7 +133,9 @@ class Asking:
                 allowed=said.allowed,
                 by=self._approval.by,
                 reason=call.scrub.text(clean(said.reason)),
-                arguments=call.scrub.value(record.recorded(call.tool, said.arguments))
+                arguments=call.scrub.value(
+                    record.recorded(call.tool, call.tool.by_code_names(said.arguments))
+                )
                 if said.arguments
                 else None,
             )
@@ -141,10 +143,10 @@ class Asking:
 
     def _change(self, call: Call, said: Decision) -> str:
         """Gives the call the arguments that the person wrote; or what is wrong with them."""
-        changed = {**call.given, **said.arguments}
+        changed = {**call.given, **call.tool.by_code_names(said.arguments)}
         try:
             values = call.tool.check(changed)
-            self.permit(dataclasses.replace(call, given=changed))
+            self.permit(dataclasses.replace(call, given=changed, values=values))
         except (ArgumentError, CallRefused) as error:
             return str(error)
         call.given, call.values = changed, values

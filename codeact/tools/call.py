@@ -13,7 +13,7 @@ from codeact.tools.tool import Tool
 
 @dataclass(slots=True)
 class Call:
-    """A call under way."""
+    """A call under way. `given` is what code gave, by the names that it uses; `values` is what the tool takes of it."""
 
     tool: Tool
     given: Mapping[str, Any]
@@ -26,6 +26,11 @@ class Call:
     seconds: float = 0.0
     waited: float = 0.0
     stream: Generator[Any, Any, Any] | None = None
+
+    @property
+    def checked(self) -> Mapping[str, Any]:
+        """What the tool takes, by the names that code uses: what is judged is what will be done."""
+        return self.tool.by_code_names(self.values)
 
 
 def kind(error: BaseException) -> str:

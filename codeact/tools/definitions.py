@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from codeact.errors import ToolSourceError
-from codeact.tools import context, signatures
+from codeact.tools import context, own, signatures
 from codeact.tools.arguments import Check
 from codeact.tools.functions import crossing
 from codeact.tools.functions import namespace as as_namespace
@@ -63,6 +63,7 @@ def from_definition(
         description=description if isinstance(description, str) else "",
         policy=policy,
         secret=secret,
+        bound=own.bound(call),
     )
 
 
@@ -87,6 +88,8 @@ def from_schema(
     policy: Policy | None = None,
     secret: Collection[str] = frozenset(),
     errors: tuple[str, ...] = (),
+    own_secrets: Collection[str] = (),
+    bound: Collection[str] = (),
 ) -> Tool:
     """A tool from the JSON Schema of its arguments. References are looked up in `document`, else in the schema."""
     check(f"the tool {name:.60}", namespace=namespace, secret=secret)
@@ -94,6 +97,7 @@ def from_schema(
     root = schemas.read(parameters, inline=True)
     properties, required, more = _members(root, schemas, 0)
     names = python_names(list(properties))
+    defaults = [each.pop("default", None) for sent, each in properties.items() if sent in secret]
     made = [
         _parameter(names[sent], sent, properties[sent], schemas, required=sent in required)
         for sent in sorted(properties, key=lambda each: each not in required)
@@ -123,6 +127,8 @@ def from_schema(
         errors=errors,
         policy=policy or Policy(),
         secret=hidden,
+        own_secrets=own.texts(defaults) | frozenset(own_secrets),
+        bound=frozenset(bound),
     )
 
 

@@ -18,7 +18,7 @@ from uuid import UUID
 from pydantic.fields import FieldInfo
 
 from codeact.errors import ToolSourceError
-from codeact.tools import context, docstrings, signatures
+from codeact.tools import context, docstrings, own, signatures
 from codeact.tools.arguments import Check
 from codeact.tools.given import check
 from codeact.tools.hints import STREAMS, Hints, validator
@@ -217,6 +217,7 @@ def from_function(function: Callable[..., Any], options: Options | None = None) 
         taken = [known.name for known in parameters]
         parameters.append(_parameter(each, asked[each.name], hints, docs, taken, hidden=each.name in secret))
     concealed = frozenset(each.name for each in parameters if (each.sent or each.name) in secret)
+    defaults = [signatures.default(each) for each in signature.parameters.values() if each.name in secret]
     returned = f"Iterator[{hints.text(item) or 'Any'}]" if streams else hints.text(result)
     return Tool(
         name=name,
@@ -232,6 +233,8 @@ def from_function(function: Callable[..., Any], options: Options | None = None) 
         errors=_errors(docs, options),
         policy=options.policy(),
         secret=concealed,
+        own_secrets=own.texts(defaults),
+        bound=own.bound(function),
         where=options.where or "host",
         source=_shipped(function, name, hidden) if options.where == "sandbox" else "",
     )

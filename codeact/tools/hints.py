@@ -75,6 +75,11 @@ def _careful(schema: Any, *, lenient: bool = False) -> Any:
         return schema
     if schema.get("custom_error_type") == "path_type" or _is_path(schema):
         return _FILE
+    if (
+        schema.get("type") == "generator"
+    ):  # pydantic checks its items as they are taken, and they can be taken once
+        listed = {key: schema[key] for key in schema.keys() & {"items_schema", "min_length", "max_length"}}
+        return _careful({"type": "list", **listed}, lenient=lenient)
     if schema.get("type") in _CLASSES:
         lenient = "extra_fields_behavior" in schema.get("config", {})
     fields = schema.get("type") in _FIELDS

@@ -7,6 +7,7 @@ from typing import Any
 
 from codeact.errors import ToolSourceError
 from codeact.tools.definitions import from_schema
+from codeact.tools.own import kept
 from codeact.tools.tool import Policy, Tool
 
 
@@ -27,6 +28,7 @@ def from_langchain(value: Any, *, namespace: str = "", policy: Policy | None = N
         namespace=namespace,
         description=description if isinstance(description, str) else "",
         policy=policy,
+        bound=kept(value),
     )
 
 

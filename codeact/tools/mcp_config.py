@@ -9,9 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 from codeact.errors import ToolSourceError
 from codeact.tools.given import check
+from codeact.tools.own import secrets
 
 Transport = Literal["stdio", "http", "sse"]
 _VARIABLE = re.compile(r"\$\{(?:env:)?(\w+)(?::-([^}]*))?\}")
@@ -34,6 +36,8 @@ class Server:
     url: str = field(default="", repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     timeout: float = 60.0
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+    """What of it is secret: what the environment brought in, and what has such a name."""
 
     def without_secrets(self, text: str) -> str:
         """A text for people, with nothing in it that the file or the environment brought in."""
@@ -101,7 +105,23 @@ def _server(name: str, entry: Any, place: str, folder: Path | None) -> Server:
         url=said.get("url", ""),
         headers=_pairs(said.get("headers", {}), place, "headers"),
         timeout=float(timeout),
+        secrets=secrets(_settings(entry), _settings(said)),
     )
+
+
+def _settings(entry: Mapping[str, Any]) -> dict[str, str]:
+    """All texts of an entry, by names that tell secrets: an argument's is the option before its value."""
+    named = {"url": str(entry.get("url", ""))}
+    for key in ("env", "headers"):
+        named.update({f"{key} {name}": str(each) for name, each in entry.get(key, {}).items()})
+    before = ""
+    for at, each in enumerate(map(str, entry.get("args", []))):
+        option, equals, value = each.partition("=")
+        named[f"{at} {option if equals else before}"] = value if equals else each
+        before = each if each.startswith("-") else ""
+    for name, _, value in (each.partition("=") for each in urlsplit(named["url"]).query.split("&")):
+        named[f"url {name}"] = value
+    return named
 
 
 def _folder(cwd: Any, folder: Path | None) -> str | None:

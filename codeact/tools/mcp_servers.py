@@ -163,6 +163,7 @@ class McpServers:
             description=tool.description or tool.title or "",
             policy=policy,
             errors=(McpError.__name__,),
+            own_secrets=connection.server.secrets,
         )
 
 

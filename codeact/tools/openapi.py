@@ -18,7 +18,8 @@ from codeact.tools.definitions import from_schema
 from codeact.tools.given import check
 from codeact.tools.mcp_config import expanded
 from codeact.tools.names import identifier, snake
-from codeact.tools.openapi_calls import JSON, Field, HttpError, Operation, Style, secrets
+from codeact.tools.openapi_calls import JSON, Field, HttpError, Operation, Style
+from codeact.tools.own import secrets
 from codeact.tools.tool import Policy, Tool
 
 METHODS = {
@@ -99,6 +100,7 @@ def from_openapi(
                 description=_text(item.get("description")) or _text(item.get("summary")),
                 policy=Policy("read" if METHODS[method] else "write", timeout, method in IDEMPOTENT),
                 errors=(HttpError.__name__,),
+                own_secrets=hidden,
             )
         )
     if not made:

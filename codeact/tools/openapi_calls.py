@@ -22,8 +22,6 @@ _TEXT = re.compile(r"text/|application/(?:[\w.+-]+\+)?(?:xml|yaml|x-ndjson|javas
 _HEADER = re.compile(r"[\t\x20-\x7e]*")
 _PASSING = (408, 425, 429)
 """Statuses below 500 that say nothing of the request."""
-_SECRET_NAME = re.compile(r"auth|key|token|secret|passw|cookie|session|signature", re.IGNORECASE)
-_LONG_SECRET, _SHORT_SECRET = 8, 4
 
 Style = Literal["each", "comma", "deep", "json"]
 """How lists and objects are written: an item, or a field, as a parameter of its own; with commas; `name[field]`; as JSON."""
@@ -101,20 +99,6 @@ class Operation:
         if response.status_code >= 300:
             raise _refused(response, body)
         return _content(response, body)
-
-
-def secrets(given: Mapping[str, str], own: Mapping[str, str]) -> tuple[str, ...]:
-    """Of headers or a query as they were given and as they are sent (`own`), what is secret: what the environment brought in,
-    and what has such a name; the longest first."""
-    found: set[str] = set()
-    for name, value in own.items():
-        brought_in = given[name] != value
-        if brought_in or _SECRET_NAME.search(name):
-            least = _SHORT_SECRET if brought_in else _LONG_SECRET
-            parts = set(value.split()) - set(given[name].split() if brought_in else ())
-            found |= {part for part in parts if len(part) >= least}
-            found |= {value} if len(value) >= _SHORT_SECRET else set()
-    return tuple(sorted(found, key=len, reverse=True))
 
 
 # -- what is sent ----------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePath
 from typing import Any
+from urllib.parse import quote, quote_plus
 
 from codeact.inside import values
 from codeact.tools.shown import short
@@ -109,29 +110,29 @@ def _without_middle(text: str, most: int) -> str:
 
 
 class Scrub:
-    """Takes out of texts what must not leave the host, or must not be recorded: given secrets, and paths of the host."""
+    """Takes out of texts what must not leave the host, or must not be recorded: secrets, given ones and the host's own, and
+    paths of the host."""
 
     def __init__(self, tool: Tool, arguments: Mapping[str, Any], before: Scrub | None = None) -> None:
         """`before` knows the secrets that the call had with other arguments."""
-        found = {text for name in tool.secret for text in _texts(arguments.get(name)) if text}
-        self._given: frozenset[str] = frozenset(found | (before._given if before is not None else set()))
-        long = {each for text in self._given if len(text) >= MIN_SECRET for each in _spellings(text)}
-        self._long = sorted(long, key=len, reverse=True)
-        short = [re.escape(text) for text in self._given if len(text) < MIN_SECRET]
+        found = {text for name in tool.secret for text in texts(arguments.get(name)) if text}
+        found |= before._secrets if before is not None else tool.own_secrets
+        self._secrets = frozenset(found)
+        self._long = _longest_first(self._secrets)
+        self._unsaid = _longest_first(self._secrets | tool.bound) if tool.bound else self._long
+        short = [re.escape(text) for text in self._secrets if len(text) < MIN_SECRET]
         self._short = re.compile(rf"(?<!\w)(?:{'|'.join(short)})(?!\w)") if short else None
 
     def message(self, text: str) -> str:
         """An exception's message for code in the sandbox."""
-        text = self.text(clean(text))
+        text = _without(clean(text), self._unsaid)
         if self._short is not None:
             text = self._short.sub(SECRET, text)
         text = _PATH.sub(_without_folders, text)
         return text if len(text) <= MAX_MESSAGE else f"{text[:MAX_MESSAGE]}... ({len(text):,} characters)"
 
     def text(self, text: str) -> str:
-        for secret in self._long:
-            text = text.replace(secret, SECRET)
-        return text
+        return _without(text, self._long)
 
     def value(self, value: Any) -> Any:
         """A JSON value for a record."""
@@ -163,13 +164,27 @@ class Scrub:
         return base64.b64encode(found).decode()
 
 
+def _without(text: str, secrets: Iterable[str]) -> str:
+    for secret in secrets:
+        text = text.replace(secret, SECRET)
+    return text
+
+
+def _longest_first(secrets: Iterable[str]) -> list[str]:
+    """All spellings of those that can be known wherever they stand."""
+    long = {each for text in secrets if len(text) >= MIN_SECRET for each in _spellings(text)}
+    return sorted(long, key=len, reverse=True)
+
+
 def _spellings(text: str) -> set[str]:
-    """A text as it stands in messages and results: as it is, cleaned, and as Python and JSON write it."""
+    """A text as it stands in messages and results: as it is, cleaned, and as Python, JSON and addresses write it."""
     quoted = repr(text), json.dumps(text), json.dumps(text, ensure_ascii=False)
-    return {text, clean(text), *(each[1:-1] for each in quoted)}
+    in_address = {how(text, safe="", errors="replace") for how in (quote, quote_plus)}
+    return {text, clean(text), quote(text, errors="replace"), *in_address, *(each[1:-1] for each in quoted)}
 
 
-def _texts(value: Any) -> Iterator[str]:
+def texts(value: Any) -> Iterator[str]:
+    """A secret as the texts that would show it."""
     match value:
         case bool() | None:
             return
@@ -189,7 +204,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 def _all_texts(values: Iterable[Any]) -> Iterator[str]:
     for value in values:
-        yield from _texts(value)
+        yield from texts(value)
 
 
 def _without_folders(found: re.Match[str]) -> str:

@@ -200,6 +200,7 @@ class ToolRunner:
         except CallRefused as error:
             raise _refused(error) from None
         number = next(self._numbers)
+        arguments = tool.by_code_names(arguments)
         scrub = Scrub(tool, arguments)
         call = Call(tool, arguments, {}, f"c{number}", f"{self._run}-c{number}", scrub, waiting)
         if isinstance(known, events.ToolReturned):

@@ -83,6 +83,10 @@ class Tool:
     policy: Policy = Policy()
     secret: frozenset[str] = frozenset()
     """Parameters whose values no record shows."""
+    own_secrets: frozenset[str] = field(default=frozenset(), repr=False)
+    """Secrets that the host itself gives to calls, such as defaults of the above: no record and no error shows them."""
+    bound: frozenset[str] = field(default=frozenset(), repr=False)
+    """Texts that what was made a tool holds, such as the arguments of a partial: no error shows them."""
     where: Where = "host"
     source: str = ""
     """Its own Python source, where it runs in the sandbox."""
@@ -100,6 +104,13 @@ class Tool:
     def path(self) -> str:
         """Its full name, such as `shop.order_status`."""
         return f"{self.namespace}.{self.name}" if self.namespace else self.name
+
+    def by_code_names(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Values by the names that code uses, where they go by those of the source."""
+        names = {each.sent: each.name for each in self.parameters if each.sent}
+        return {
+            key if (name := names.get(key, key)) in values else name: each for key, each in values.items()
+        }
 
     @property
     def signature(self) -> str:

@@ -20,11 +20,14 @@ import pytest
 from codeact import events
 from codeact.errors import ArgumentError, ToolSourceError
 from codeact.tools import policy
+from codeact.tools.approval import Approval
 from codeact.tools.load import tools_from
 from codeact.tools.mcp_config import read_config
 from codeact.tools.mcp_servers import McpServers
 from codeact.tools.mcp_values import McpError
+from codeact.tools.runner import Setup, ToolRunner
 from codeact.tools.tool import Tool
+from sandbox.errors import HostCallRefused
 from tests.unit.test_tools_runner import Bench
 
 SERVER = Path(__file__).parents[1] / "mcp_server.py"
@@ -48,6 +51,43 @@ def children() -> list[int]:
     """Servers that run; a process that has ended, of another test, may not have been waited for yet."""
     running = [each for each in psutil.Process().children() if each.status() != psutil.STATUS_ZOMBIE]
     return [each.pid for each in running if str(SERVER) in " ".join(each.cmdline())]
+
+
+def test_secrets_of_a_server_are_known_by_their_names_and_by_the_environment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("FOLDER_OF_ANN", "/srv/ann")
+    monkeypatch.setenv("OPTION", "--key=by-option")
+    args = [
+        "-m",
+        "server",
+        "/srv/docs",
+        "--api-key",
+        "key-0123",
+        "--token=tok-4567",
+        "${FOLDER_OF_ANN}",
+        "${OPTION}",
+    ]
+    env = {"API_TOKEN": "ghp_abcdef", "MODE": "production"}
+    [program] = read_config({"mcpServers": {"a": {"command": "server", "args": args, "env": env}}})
+    assert set(program.secrets) == {"key-0123", "tok-4567", "/srv/ann", "by-option", "ghp_abcdef"}
+    headers = {"Authorization": "Bearer abcdef-99", "Accept": "application/json"}
+    [remote] = read_config(
+        {"mcpServers": {"a": {"url": "https://a.example/mcp?key=sk-012345", "headers": headers}}}
+    )
+    assert set(remote.secrets) == {"Bearer abcdef-99", "abcdef-99", "sk-012345"}
+
+
+def test_a_tools_own_error_shows_no_secret_of_its_server() -> None:
+    with McpServers(stdio(env={"API_TOKEN": "ghp_abcdef123456", "MODE": "production"})) as servers:
+        recorded: list[events.Event] = []
+        calls = ToolRunner(Setup(tuple(servers), Approval("never")), run="r", emit=recorded.append)
+        calls.begin(1)
+        with pytest.raises(HostCallRefused) as refused:
+            calls.call("my_test.fail", {"secret": "ghp_abcdef123456 in production\nand on"})
+        assert "no such thing: (secret) in production\nand on" in str(refused.value)
+        assert calls.call("my_test.class_", {"name": "API_TOKEN"}) == "ghp_abcdef123456"
+    assert "abcdef" not in repr(recorded)
 
 
 @pytest.fixture

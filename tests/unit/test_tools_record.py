@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import base64
+import functools
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import date
-from typing import Any
+from typing import Annotated, Any
+from urllib.parse import urlencode
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import Field, SecretStr
 
 from codeact import events, journal
 from codeact.tools import crossing
 from codeact.tools.approval import Approval, CallRequest
+from codeact.tools.definitions import from_definition, schema
 from codeact.tools.functions import from_function, tool
+from codeact.tools.load import tools_from
+from codeact.tools.runner import Setup, ToolRunner
 from codeact.tools.shown import short
 from sandbox.errors import HostCallRefused
 from sandbox.text import clean
@@ -131,6 +138,108 @@ def test_a_short_secret_is_taken_out_of_messages_as_a_word(pin: str, message: st
     assert bench.of(events.ToolReturned)[1].value == message
 
 
+KEY = "sk-live-01/23=é"
+
+
+@dataclass(slots=True)
+class Slots:
+    api_key: str
+
+    def ask(self, order: str) -> str:
+        """Asks."""
+        raise LookupError(f"no {order} with {self.api_key}")
+
+
+class Desk:
+    token = KEY
+
+    def __init__(self, key: str) -> None:
+        self._password, self.url = SecretStr(key), "https://api.example"
+
+    def ask(self, order: str) -> str:
+        raise LookupError(f"no {order} with {self._password.get_secret_value()} at {self.url}")
+
+    @classmethod
+    def ask_all(cls, order: str) -> str:
+        raise LookupError(f"no {order} with {cls.token}")
+
+
+def ask(order: str, key: str) -> str:
+    raise LookupError(f"no {order} with {key}")
+
+
+def ask_by_address(order: str, key: str = KEY) -> str:
+    raise LookupError(f"no {order} at ?{urlencode({'key': key})}")
+
+
+def ask_with_field(order: str, key: Annotated[str, Field()] = KEY) -> str:
+    raise LookupError(f"no {order} with {key!r}")
+
+
+def ask_by_definition(order: str, key: str = "") -> str:
+    raise LookupError(f"no {order} with {key or KEY}")
+
+
+class Chain:
+    name, description, api_key = "ask", "Asks.", KEY
+    args: Mapping[str, Any] = {"order": {"type": "string"}}
+
+    def invoke(self, values: dict[str, Any]) -> str:
+        raise LookupError(f"no {values['order']} with {self.api_key}")
+
+
+DEFINITION = {
+    "name": "ask",
+    "parameters": {
+        "properties": {"order": {"type": "string"}, "key": {"type": "string", "default": KEY}},
+        "required": ["order"],
+    },
+}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        functools.partial(ask, key=KEY),
+        functools.partial(functools.partial(ask_by_address, key=KEY)),
+        functools.partial(
+            lambda given, order: ask(order, given["keys"][0].decode()), {"keys": [KEY.encode()]}
+        ),
+        tool(secret=["key"])(ask_by_address),
+        tool(secret=["key"])(ask_with_field),
+        Desk(KEY).ask,
+        Desk.ask_all,
+        Slots(KEY).ask,
+        functools.partial(Slots(KEY).ask),
+        Chain(),
+        from_definition(DEFINITION, ask_by_definition, secret=["key"]),
+    ],
+    ids=range(11),
+)
+def test_what_the_host_holds_is_in_no_error(source: Any) -> None:
+    [made] = tools_from([source])
+    recorded: list[events.Event] = []
+    calls = ToolRunner(Setup((made,), Approval("never")), run="r", emit=recorded.append)
+    calls.begin(1)
+    with pytest.raises(HostCallRefused) as refused:
+        calls.call(made.path, {"order": "A-1"})
+    assert str(refused.value).startswith("no A-1 ")
+    assert "(secret)" in str(refused.value)
+    for told in (str(refused.value), repr(recorded), repr(made), json.dumps(schema(made))):
+        assert "live" not in told
+
+
+def test_the_default_of_a_secret_is_in_no_record_and_what_is_bound_is_in_results_as_it_is() -> None:
+    @tool(secret=["key"])
+    def connect(index: str, key: str = KEY) -> str:
+        return f"{index} of {key}"
+
+    bench = Bench(connect, functools.partial(lambda index, n: index * n, "orders"))
+    assert bench.call("connect", index="orders") == f"orders of {KEY}"
+    assert bench.call("tool", n=1) == "orders"
+    assert [event.value for event in bench.of(events.ToolReturned)] == ["orders of (secret)", "orders"]
+
+
 class Raises:
     def __repr__(self) -> str:
         raise RuntimeError
@@ -211,8 +320,6 @@ def test_no_value_breaks_the_answer(value: Any, name: str) -> None:
 
 
 def test_definitions_too() -> None:
-    from codeact.tools.definitions import from_definition
-
     properties = {"n": {"type": "integer", "maximum": 5}, "s": {"enum": ["a", "b"]}, "f": {"multipleOf": 0.1}}
     made = from_definition({"name": "t", "parameters": {"properties": properties}}, lambda **values: None)
     bench = Bench()

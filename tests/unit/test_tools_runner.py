@@ -6,7 +6,7 @@ import asyncio
 import json
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +18,7 @@ from codeact.errors import ArgumentError, CallRefused, ToolError
 from codeact.tools import execution, policy, runner
 from codeact.tools.approval import Approval, CallRequest, Decision
 from codeact.tools.context import RunContext, ToolContext, current_call
+from codeact.tools.definitions import from_definition
 from codeact.tools.functions import from_function, tool
 from codeact.tools.policy import Guards
 from codeact.tools.runner import ToolRunner
@@ -479,6 +480,64 @@ def test_permission_sees_the_call_and_who_it_is_for() -> None:
     assert seen == [("double(n=1)", {"n": 1}, "t1")]
     allowed = Bench(double, permit=permit, context=RunContext(roles=frozenset({"clerk"})))
     assert allowed.call("double", n=1) == 2
+
+
+@tool(name="close")
+def close_account(number: int, reasons: Iterable[str] = ()) -> str:
+    return f"{number} {list(reasons)}"
+
+
+@pytest.mark.parametrize("number", [7, "7", 7.0, "+7", " 7 "])
+@pytest.mark.parametrize("how", ["permit", "approve"])
+def test_what_is_judged_is_what_will_be_done(number: Any, how: str) -> None:
+    def judge(request: CallRequest, context: RunContext | None = None) -> str | None:
+        kept = request.arguments["number"] == 7 or "error" in request.arguments.get("reasons", ())
+        return "it is to be kept" if kept else None
+
+    ask: Approval = Approval("writes", lambda request: judge(request) or True)
+    bench = Bench(close_account, **({"permit": judge} if how == "permit" else {"approval": ask}))
+    refused = "close is not permitted" if how == "permit" else "close was refused"
+    assert bench.fails("close", number=number) == ("CallRefused", f"{refused}: it is to be kept")
+    assert bench.fails("close", number=8, reasons=("error",))[1] == f"{refused}: it is to be kept"
+    assert bench.call("close", number=8, reasons=("left",)) == "8 ['left']"
+
+
+def test_a_name_of_the_source_is_judged_shown_and_hidden_as_that_of_code() -> None:
+    asked: list[CallRequest] = []
+    properties = {"from": {"type": "string"}, "pass": {"type": "string"}}
+    pay = from_definition(
+        {"name": "pay", "parameters": {"properties": properties}}, lambda **values: values, secret=["pass"]
+    )
+
+    def permit(request: CallRequest, context: RunContext) -> str | None:
+        return "not from there" if request.arguments.get("from_") == "main" else None
+
+    def ask(request: CallRequest) -> Decision:
+        asked.append(request)
+        return Decision(True, arguments={"from": "petty"})
+
+    made: list[Any] = []
+    setup = runner.Setup((pay,), approval=Approval("writes", ask), permit=permit)
+    calls = ToolRunner(setup, run="r", emit=made.append)
+    calls.begin(1)
+    for name in ("from", "from_"):
+        with pytest.raises(HostCallRefused, match="pay is not permitted: not from there"):
+            calls.call("pay", {name: "main"})
+        sent = calls.call("pay", {name: "side", "pass": "hunter2"})
+        assert sent == {"from": "petty", "pass": "hunter2"}
+    assert [each.arguments for each in asked] == [{"from_": "side", "pass_": "hunter2"}] * 2
+    assert [each.source for each in asked] == ["pay(from_='side', pass_=(secret))"] * 2
+    assert "hunter2" not in repr(made)
+
+
+def test_changed_arguments_are_judged_as_they_will_be_done() -> None:
+    answers = iter([Decision(True, arguments={"number": "7"}), Decision(True, arguments={"number": "9"})])
+    bench = Bench(
+        close_account,
+        approval=Approval("writes", lambda request: next(answers)),
+        permit=lambda request, context: "no" if request.arguments["number"] == 7 else None,
+    )
+    assert bench.call("close", number=8) == "9 []"
 
 
 @pytest.mark.parametrize(
