@@ -117,7 +117,7 @@ class Scrub:
         """`before` knows the secrets that the call had with other arguments."""
         found = {text for name in tool.secret for text in texts(arguments.get(name)) if text}
         found |= before._secrets if before is not None else tool.own_secrets
-        self._secrets = frozenset(found)
+        self._secrets: frozenset[str] = frozenset(found)
         self._long = _longest_first(self._secrets)
         self._unsaid = _longest_first(self._secrets | tool.bound) if tool.bound else self._long
         short = [re.escape(text) for text in self._secrets if len(text) < MIN_SECRET]
