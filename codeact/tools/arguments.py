@@ -63,6 +63,9 @@ class Check:
                 problems += [
                     f"{name}: {short(key)} is no name" for key in options if not isinstance(key, str)
                 ]
+                problems += [
+                    f"{name}: {key!r:.80} is an argument of its own" for key in options.keys() & self._own
+                ]
                 checked[sent] = {
                     key: self._value(parameter, _cut(str(key), MAX_NAME), each, problems)
                     for key, each in options.items()
@@ -85,6 +88,12 @@ class Check:
         if problems:
             raise ArgumentError(self._told(problems))
         return checked
+
+    @property
+    def _own(self) -> set[str]:
+        """Names of the source that what is given beside them would take the place of."""
+        named = (each for each in self.parameters if each.kind in ("normal", "keyword"))
+        return {each.sent or each.name for each in named}
 
     def _wrong_together(self, checked: dict[str, Any]) -> list[str]:
         options = {each.sent or each.name for each in self.parameters if each.kind == "options"}

@@ -156,6 +156,11 @@ def recorded(result: Any) -> Any:
     return {values.TAG: "answer", "v": result.value, "buffers": kept}
 
 
+def left_out(items: int) -> list[Any]:
+    """What stands in a record for the items of a stream for which it has no room."""
+    return [{values.TAG: "unrecorded", "v": f"{items:,} more items"}] if items else []
+
+
 def answer_of(made: Any) -> Answer:
     """What crosses, from what an Encoder made or a record kept."""
     match made:

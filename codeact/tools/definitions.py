@@ -94,7 +94,7 @@ def from_schema(
     """A tool from the JSON Schema of its arguments. References are looked up in `document`, else in the schema."""
     check(f"the tool {name:.60}", namespace=namespace, secret=secret)
     schemas = Schemas(parameters if document is None else document)
-    root = schemas.read(parameters, inline=True)
+    root = schemas.read(parameters, inline=True, sent=document is not None)
     properties, required, more = _members(root, schemas, 0)
     names = python_names(list(properties))
     defaults = [each.pop("default", None) for sent, each in properties.items() if sent in secret]
@@ -108,6 +108,7 @@ def from_schema(
         options = identifier("more", convert)
         made.append(Parameter(options, "options", schemas.text(more), False, None, _own(more, schemas)))
         convert[options] = converter(more, schemas.types)
+        call = _among_the_others(call, options)
     if missing := set(secret) - {each.sent or each.name for each in made}:
         raise ToolSourceError(f"the tool {name:.60} has no parameter {min(missing)!r}, which secret names")
     tool_name = in_tools(name, namespace)
@@ -152,6 +153,16 @@ def _members(
                 required |= both(*(part[1] for part in parts))
     properties.pop("", None)  # what has no name cannot be given
     return properties, required & set(properties), more if isinstance(more, dict) else None
+
+
+def _among_the_others(call: Callable[..., Any], options: str) -> Callable[..., Any]:
+    """A call that gets what code gave beside the properties as the source knows it: by name, like the properties."""
+
+    def called(**values: Any) -> Any:
+        more = values.pop(options, {})
+        return call(**{**more, **values})
+
+    return called
 
 
 def _whole(root: Schema, schemas: Schemas) -> Callable[[Any], None] | None:

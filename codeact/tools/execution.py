@@ -103,13 +103,16 @@ class Workers:
         return self._abandoned
 
     def submit(self, work: Callable[[], None]) -> None:
+        """Raises CallRefused after `close`: nobody would do the work."""
         with self._lock:
+            if self._closed:
+                raise CallRefused("the run has ended; no more calls are made")
             if self._idle:
                 self._idle -= 1
             else:
                 self._threads += 1
                 threading.Thread(target=self._run, name="tool", daemon=True).start()
-        self._work.put(work)
+            self._work.put(work)
 
     def close(self) -> None:
         with self._lock:

@@ -49,6 +49,32 @@ def _arguments(value: Any) -> Any:
 
 
 def _call(value: Any) -> Callable[..., Any]:
+    if _is_coroutine_alone(value):
+        return lambda **values: value.ainvoke(values)
+    if _may_be_coroutine_alone(value):
+        return _either(value)
     if callable(getattr(value, "invoke", None)):
         return lambda **values: value.invoke(values)
     return lambda **values: value._run(**values)
+
+
+def _is_coroutine_alone(value: Any) -> bool:
+    """Whether its function, where it has one, can only be awaited."""
+    made_of = callable(getattr(value, "coroutine", None)) and getattr(value, "func", None) is None
+    return made_of and callable(getattr(value, "ainvoke", None))
+
+
+def _may_be_coroutine_alone(value: Any) -> bool:
+    """Whether its class has both ways, of which the first may say only that it is none."""
+    maker = next((cls for cls in type(value).__mro__ if "_run" in vars(cls)), object)
+    return "_arun" in vars(maker) and not hasattr(value, "func") and callable(getattr(value, "ainvoke", None))
+
+
+def _either(value: Any) -> Callable[..., Any]:
+    def call(**values: Any) -> Any:
+        try:
+            return value.invoke(values)
+        except NotImplementedError:
+            return value.ainvoke(values)
+
+    return call

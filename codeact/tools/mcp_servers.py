@@ -44,6 +44,7 @@ class McpServers:
         self._thread: threading.Thread | None = None
         self._connections: list[Connection] = []
         self._tools: list[Tool] = []
+        self._starting = threading.Lock()
 
     def __enter__(self) -> Self:
         self.start()
@@ -57,9 +58,13 @@ class McpServers:
         return iter(self._tools)
 
     def start(self) -> None:
-        """Starts all servers at once and lists their tools. Raises ToolSourceError, with none left running."""
-        if self._loop is not None:
-            return
+        """Starts all servers at once and lists their tools; another thread waits until that is done. Raises ToolSourceError,
+        with none left running."""
+        with self._starting:
+            if self._loop is None:
+                self._start_all()
+
+    def _start_all(self) -> None:
         try:
             from codeact.tools.mcp_connection import Connection
         except ModuleNotFoundError as error:

@@ -6,6 +6,7 @@ import atexit
 import json
 import re
 from collections.abc import Iterator, Mapping
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin
@@ -15,7 +16,7 @@ import httpx2
 from codeact.errors import ToolSourceError
 from codeact.tools import references
 from codeact.tools.definitions import from_schema
-from codeact.tools.given import check
+from codeact.tools.given import check, seconds
 from codeact.tools.mcp_config import expanded
 from codeact.tools.names import identifier, snake
 from codeact.tools.openapi_calls import JSON, Field, HttpError, Operation, Style
@@ -70,12 +71,16 @@ def from_openapi(
             f"{place} is no OpenAPI 3 document: it has no openapi: 3.x (Swagger 2 must be converted)"
         )
     base = _base(document, base_url, place)
+    limit = seconds(timeout)
     said = {"headers": dict(headers or {}), "query": dict(query or {})}
     own = expanded(said, place)
     hidden = secrets(said["headers"], own["headers"]) + secrets(said["query"], own["query"])
     ours = {("header", each.lower()) for each in own["headers"]} | {("query", each) for each in own["query"]}
     if client is None:
-        client = httpx2.Client(timeout=timeout)
+        none = CookieJar(
+            DefaultCookiePolicy(allowed_domains=[])
+        )  # those of one run would go with the calls of another
+        client = httpx2.Client(timeout=limit, cookies=none)
         atexit.register(client.close)
     taken: list[str] = []
     made: list[Tool] = []
@@ -92,13 +97,13 @@ def from_openapi(
                 name,
                 {"type": "object", "properties": properties, "required": required},
                 Operation(
-                    method.upper(), base + path, fields, client, own["headers"], own["query"], timeout, hidden
+                    method.upper(), base + path, fields, client, own["headers"], own["query"], limit, hidden
                 ),
                 result=_answer(item, document),
                 document=document,
                 namespace=namespace,
                 description=_text(item.get("description")) or _text(item.get("summary")),
-                policy=Policy("read" if METHODS[method] else "write", timeout, method in IDEMPOTENT),
+                policy=Policy("read" if METHODS[method] else "write", limit, method in IDEMPOTENT),
                 errors=(HttpError.__name__,),
                 own_secrets=hidden,
             )

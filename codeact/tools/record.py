@@ -6,7 +6,6 @@ import base64
 import contextlib
 import hashlib
 import json
-import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePath
@@ -14,6 +13,7 @@ from typing import Any
 from urllib.parse import quote, quote_plus
 
 from codeact.inside import values
+from codeact.tools.python import source
 from codeact.tools.shown import short
 from codeact.tools.tool import Tool
 from sandbox.text import clean
@@ -47,25 +47,37 @@ def digest(tool: Tool, arguments: Mapping[str, Any]) -> str:
     return hashlib.sha256(text).hexdigest()
 
 
-def recorded(tool: Tool | None, arguments: Mapping[str, Any], most: float = MAX_ARGUMENT) -> dict[str, Any]:
-    """Arguments for a record, each of `most` characters as JSON. Where a tool has secrets, a name that it does not know may
-    be a misspelled one."""
-    known = {parameter.name for parameter in tool.parameters} if tool is not None else set()
-    hidden = tool.secret if tool is not None else frozenset()
+def recorded(tool: Tool, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments for a record, each of MAX_ARGUMENT characters as JSON."""
     return {
-        clean(name)[:200]: SECRET if name in hidden or (hidden and name not in known) else _short(value, most)
+        clean(name)[:200]: SECRET if _is_secret(tool, name) else _short(value)
         for name, value in arguments.items()
     }
 
 
-def _short(value: Any, most: float) -> Any:
+def _is_secret(tool: Tool, name: str) -> bool:
+    """Where a tool has secrets, a name that it does not know may be a misspelled one."""
+    known = (parameter.name for parameter in tool.parameters)
+    return bool(tool.secret) and (name in tool.secret or name not in known)
+
+
+def _short(value: Any) -> Any:
     try:
         text = json.dumps(value, ensure_ascii=False, default=_told)
+        made = json.loads(text, object_pairs_hook=_object) if len(text) <= MAX_ARGUMENT else None
     except (TypeError, ValueError):  # keys that JSON has not
         text = json.dumps(_told(value), ensure_ascii=False)
-    if len(text) <= most:
-        return json.loads(text)
+        made = json.loads(text) if len(text) <= MAX_ARGUMENT else None
+    if len(text) <= MAX_ARGUMENT:
+        return made
     return f"{text[:SHOWN_ARGUMENT]}... ({len(text):,} characters as JSON)"
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        raise ValueError("two keys, such as 1 and '1', are the same in JSON")
+    return made
 
 
 def _inside(path: PurePath) -> str:
@@ -89,9 +101,12 @@ def _told(value: Any) -> str:
 
 
 def as_python(tool: Tool, arguments: Mapping[str, Any]) -> str:
-    """The call as a person is asked about it: cleaned, without secrets, and whole but for what nobody could read."""
-    whole = recorded(tool, arguments, math.inf)
-    parts = [f"{clean(name)}={_asked(value)}" for name, value in whole.items()]
+    """The call as a person is asked about it: cleaned, without secrets, each value as what it is, and whole but for what
+    nobody could read."""
+    parts = [
+        f"{clean(name)[:200]}={SECRET if _is_secret(tool, name) else _asked(value)}"
+        for name, value in arguments.items()
+    ]
     line = f"{tool.path}({', '.join(parts)})"
     if len(line) > 100 and len(parts) > 1:
         line = f"{tool.path}(\n    " + ",\n    ".join(parts) + ",\n)"
@@ -99,7 +114,7 @@ def as_python(tool: Tool, arguments: Mapping[str, Any]) -> str:
 
 
 def _asked(value: Any) -> str:
-    return _without_middle(value if value == SECRET else clean(repr(value)), ASKED_ARGUMENT)
+    return _without_middle(clean(source(value, ASKED_ARGUMENT)), ASKED_ARGUMENT)
 
 
 def _without_middle(text: str, most: int) -> str:
@@ -177,10 +192,14 @@ def _longest_first(secrets: Iterable[str]) -> list[str]:
 
 
 def _spellings(text: str) -> set[str]:
-    """A text as it stands in messages and results: as it is, cleaned, and as Python, JSON and addresses write it."""
+    """A text as it stands in messages and results: as it is, cleaned, and as Python, also as bytes, JSON and addresses write
+    it."""
     quoted = repr(text), json.dumps(text), json.dumps(text, ensure_ascii=False)
-    in_address = {how(text, safe="", errors="replace") for how in (quote, quote_plus)}
-    return {text, clean(text), quote(text, errors="replace"), *in_address, *(each[1:-1] for each in quoted)}
+    forms = {how(text, safe="", errors="replace") for how in (quote, quote_plus)}
+    for encoding in ("latin-1", "utf-8"):
+        with contextlib.suppress(UnicodeEncodeError):
+            forms.add(repr(text.encode(encoding))[2:-1])
+    return {text, clean(text), quote(text, errors="replace"), *forms, *(each[1:-1] for each in quoted)}
 
 
 def texts(value: Any) -> Iterator[str]:

@@ -324,12 +324,12 @@ class ToolRunner:
                 yield encoded
         except GeneratorExit:
             self._close(call, stream)
-            self._returned(call, value=kept)
+            self._returned(call, value=kept + crossing.left_out(made - len(kept)))
             raise
         except Exception as error:  # noqa: BLE001 - whatever it is, it is the call's result
             self._close(call, stream)
             raise self._failed(call, error) from None
-        self._returned(call, value=kept)
+        self._returned(call, value=kept + crossing.left_out(made - len(kept)))
 
     def _close(self, call: Call, stream: Any) -> None:
         try:

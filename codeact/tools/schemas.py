@@ -19,6 +19,7 @@ MAX_DEPTH = 48
 MAX_UNION = 8
 MAX_LITERALS = 40
 MAX_CLASSES = 500
+MAX_ALL_OF = 4
 
 TYPES = {
     "string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None",
@@ -78,12 +79,15 @@ class Schemas:
     def __init__(self, document: Any, types: dict[str, Schema] | None = None) -> None:
         """`types` takes the classes, beside those of other documents."""
         self._document = document
-        self._by_pointer: dict[str, str] = {}
+        self._by_pointer: dict[tuple[str, bool], str] = {}
+        self._sent = False
         self.types: dict[str, Schema] = {} if types is None else types
 
-    def read(self, schema: Any, name: str = "", *, inline: bool = False) -> Schema:
+    def read(self, schema: Any, name: str = "", *, inline: bool = False, sent: bool = False) -> Schema:
         """A schema that validators understand, with references to `types` alone. An object with properties becomes
-        one of these, called after its title or `name`, unless it shall stay `inline`."""
+        one of these, called after its title or `name`, unless it shall stay `inline`. What is `sent` need not have what
+        only the server says."""
+        self._sent = sent
         return self._read(schema, name, 0, inline=inline)
 
     def target(self, schema: Schema) -> Schema:
@@ -111,16 +115,60 @@ class Schemas:
         return reference(name)
 
     def _reference(self, pointer: str, schema: Mapping[str, Any], depth: int) -> Schema:
-        if pointer not in self._by_pointer:
+        key = (pointer, self._sent and self._has_read_only(pointer))
+        if key not in self._by_pointer:
             found = self._resolved(pointer)
             if found is None:
                 return {}
             name = class_name(unquote(pointer.rpartition("/")[2]).lstrip("#") or "Root", self.types)
-            self._by_pointer[pointer] = name
+            self._by_pointer[key] = name
             self.types[name] = {}  # known by name from here on, so that a circle ends
             self.types[name] = self._read(found, name, depth + 1, inline=True)
         said = {key: schema[key] for key in ("description", "default") if key in schema}
-        return {**reference(self._by_pointer[pointer]), **said}
+        return {**reference(self._by_pointer[key]), **said}
+
+    def _has_read_only(self, pointer: str) -> bool:
+        """Whether what a pointer leads to has properties, at any depth, that only the server says."""
+        seen: set[str] = set()
+        waiting: list[Any] = [{"$ref": pointer}]
+        looked_at: set[int] = set()
+        while waiting:
+            found = waiting.pop()
+            if id(found) in looked_at:  # YAML can hold a thing in itself
+                continue
+            match found:
+                case {"readOnly": True}:
+                    return True
+                case {"$ref": str(at)} if at not in seen:
+                    seen.add(at)
+                    waiting.append(self._resolved(at))
+                case dict():
+                    looked_at.add(id(found))
+                    waiting += found.values()
+                case list():
+                    looked_at.add(id(found))
+                    waiting += found
+        return False
+
+    def _read_only(self, schema: Any, level: int = 0) -> set[str]:
+        """Properties that only the server says."""
+        if isinstance(schema, dict) and isinstance(pointer := schema.get("$ref"), str):
+            schema = self._resolved(pointer)
+        if not isinstance(schema, dict) or level > MAX_ALL_OF:
+            return set()
+        own, parts = schema.get("properties"), schema.get("allOf")
+        found = {
+            name for name, each in (own.items() if isinstance(own, dict) else ()) if self._is_read_only(each)
+        }
+        return found.union(
+            *(self._read_only(each, level + 1) for each in (parts if isinstance(parts, list) else ()))
+        )
+
+    def _is_read_only(self, schema: Any) -> bool:
+        if not isinstance(schema, dict):
+            return False
+        found = self._resolved(schema["$ref"]) if isinstance(schema.get("$ref"), str) else None
+        return schema.get("readOnly") is True or (isinstance(found, dict) and found.get("readOnly") is True)
 
     def _resolved(self, pointer: str) -> Any:
         """What a pointer within the document leads to, through other references too."""
@@ -164,6 +212,9 @@ class Schemas:
                 }
             elif key == "items":
                 self._items(read, value, name, depth)
+        if self._sent and "required" in read:
+            unsaid = self._read_only(schema)
+            read["required"] = [each for each in read["required"] if each not in unsaid]
         return _modern(read, schema)
 
     def _items(self, read: Schema, value: Any, name: str, depth: int) -> None:

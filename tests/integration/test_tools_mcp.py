@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +77,15 @@ def test_secrets_of_a_server_are_known_by_their_names_and_by_the_environment(
         {"mcpServers": {"a": {"url": "https://a.example/mcp?key=sk-012345", "headers": headers}}}
     )
     assert set(remote.secrets) == {"Bearer abcdef-99", "abcdef-99", "sk-012345"}
+
+
+def test_whoever_asks_while_servers_start_gets_their_tools() -> None:
+    with ThreadPoolExecutor(4) as pool, McpServers(stdio()) as servers:
+        servers.close()
+        found = list(pool.map(lambda _: [each.path for each in servers], range(4)))
+        assert len(found[0]) > 5
+        assert found == [found[0]] * 4
+        assert len(children()) == 1
 
 
 def test_a_tools_own_error_shows_no_secret_of_its_server() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import threading
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ import yaml
 
 from codeact.errors import ArgumentError, ToolSourceError
 from codeact.tools import policy
+from codeact.tools.hints import referred
 from codeact.tools.openapi import from_openapi
 from codeact.tools.openapi_calls import HttpError
 from codeact.tools.tool import Tool
@@ -79,11 +81,13 @@ class Handler(BaseHTTPRequestHandler):
                     **asked,
                     "key": self.headers.get("X-Key") == "s3cret",
                     "tenant": self.headers.get("X-Tenant"),
+                    **({"cookie": self.headers["Cookie"]} if "Cookie" in self.headers else {}),
                 }
             ).encode()
         self.send_response(status)
         self.send_header("Content-Type", kind)
         self.send_header("X-Secret", "from the server")
+        self.send_header("Set-Cookie", "session=of-one-run; Path=/")
         self.send_header("Content-Length", str(len(said)))
         self.end_headers()
         self.wfile.write(said)
@@ -145,6 +149,71 @@ def test_what_is_sent(tools: dict[str, Tool]) -> None:
     )
     assert call(tools["delete_orders_order_id"], order_id="A") is None
     assert call(tools["get_file"]) == b"\x00\xff"
+
+
+@pytest.mark.parametrize("timeout", [30.0, 1e300, math.inf])
+def test_the_projects_own_client_sends_no_cookie_and_may_wait_for_ever(address: str, timeout: float) -> None:
+    [made, *_] = from_openapi(DOCUMENT, base_url=address, timeout=timeout)
+    for _ in range(2):
+        assert "cookie" not in call(made, order_id="A")
+    assert made.policy.timeout == (30.0 if timeout == 30.0 else None)
+
+
+PET = {
+    "type": "object",
+    "required": ["id", "name", "owner", "since"],
+    "properties": {
+        "id": {"type": "integer", "readOnly": True},
+        "since": {"$ref": "#/components/schemas/Since"},
+        "name": {"type": "string"},
+        "owner": {"$ref": "#/components/schemas/Owner"},
+    },
+}
+BASE = {"type": "object", "properties": {"id": {"type": "integer", "readOnly": True}}}
+COMPONENTS = {
+    "Pet": PET,
+    "Since": {"type": "string", "readOnly": True},
+    "Owner": {"type": "object", "required": ["id", "pets"], "properties": {"id": {"type": "integer", "readOnly": True}, "pets": {"type": "array", "items": {"$ref": "#/components/schemas/Pet"}}}},
+    "Dog": {"allOf": [{"$ref": "#/components/schemas/Base"}, {"type": "object", "properties": {"bark": {"type": "string"}}}], "required": ["id", "bark"]},
+    "Base": BASE,
+    "Plain": {"type": "object", "required": ["id"], "properties": {"id": {"type": "integer"}}},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("schema", "given", "wrong"),
+    [
+        ("Pet", {"name": "Rex", "owner": {"pets": []}}, {"owner": {"pets": []}}),
+        ("Pet", {"name": "Rex", "owner": {"pets": [{"name": "Tom", "owner": {"pets": []}}]}}, {"name": "Rex"}),
+        ("Pet", {"id": 1, "name": "Rex", "owner": {"id": 2, "pets": []}}, {"id": "x", "name": "Rex", "owner": {"pets": []}}),
+        ("Dog", {"bark": "loud"}, {}),
+        ("Plain", {"id": 1}, {}),
+    ],
+)  # fmt: skip
+def test_what_only_the_server_says_need_not_be_sent(schema: str, given: Any, wrong: Any) -> None:
+    content = {"application/json": {"schema": {"$ref": f"#/components/schemas/{schema}"}}}
+    operation = {
+        "requestBody": {"required": True, "content": content},
+        "responses": {"200": {"content": content}},
+    }
+    paths = {"/pets": {"post": {"operationId": "add", **operation}}}
+    found = {"openapi": "3.0.0", "paths": paths, "components": {"schemas": COMPONENTS}}
+    [made] = from_openapi(found, base_url="http://127.0.0.1:1")
+    assert made.check({"body": given}) == {"body": given}
+    with pytest.raises(ArgumentError):
+        made.check({"body": wrong})
+    returned = made.types[referred(made.result)]
+    assert "id" in returned["required"]
+
+
+def test_a_document_that_holds_itself_is_read(tmp_path: Path) -> None:
+    place = tmp_path / "api.yaml"
+    place.write_text(
+        "openapi: 3.0.0\nservers: [{url: 'http://127.0.0.1:1'}]\ncomponents: {schemas: {A: &a {type: object, properties: {a: *a}}}}\n"
+        "paths: {/a: {post: {requestBody: {content: {application/json: {schema: {$ref: '#/components/schemas/A'}}}}}}}\n"
+    )
+    [made] = from_openapi(place)
+    assert made.check({"body": {"a": {"a": {}}}}) == {"body": {"a": {"a": {}}}}
 
 
 def test_errors_are_the_servers_words(tools: dict[str, Tool]) -> None:

@@ -76,6 +76,41 @@ def test_values_are_sent_by_their_own_names_as_json() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    "allowed", [{"additionalProperties": True}, {"additionalProperties": {"type": ["object", "integer"]}}, {"patternProperties": {"^x": {}}}]
+)  # fmt: skip
+def test_what_is_given_beside_the_properties_is_sent_among_them(allowed: dict[str, Any]) -> None:
+    properties = {"a": {"type": "integer"}, "from": {"type": "integer"}}
+    made = from_definition({"name": "f", "parameters": {"properties": properties, **allowed}}, sent)
+    cases: list[tuple[dict[str, Any], dict[str, Any]]] = [
+        ({"a": 1}, {"a": 1}),
+        ({"a": 1, "more": {"x": 2}}, {"a": 1, "x": 2}),
+        ({"a": 1, "x": 2}, {"a": 1, "x": 2}),
+        ({"more": {"more": {"x": 2}, "from_": 3}, "from_": 4}, {"more": {"x": 2}, "from_": 3, "from": 4}),
+    ]
+    for values, expected in cases:
+        assert made.call(**made.check(values)) == expected
+    with pytest.raises(ArgumentError, match=r"f\(\): more: 'from' is an argument of its own\. Write"):
+        made.check({"a": 1, "more": {"from": 5}})
+
+
+def test_a_property_called_more_is_none_of_the_others() -> None:
+    made = from_definition(
+        {"name": "f", "parameters": {"properties": {"more": {}}, "additionalProperties": True}}, sent
+    )
+    assert made.call(**made.check({"more": {"x": 1}, "more_2": {"y": 2}})) == {"more": {"x": 1}, "y": 2}
+
+
+def test_a_function_gets_nothing_that_nobody_gave() -> None:
+    def add(a: int) -> int:
+        return a + 1
+
+    made = from_definition(
+        {"name": "add", "parameters": {"properties": {"a": {}}, "additionalProperties": True}}, add
+    )
+    assert made.call(**made.check({"a": 1})) == 2
+
+
 def test_all_that_is_wrong() -> None:
     with pytest.raises(ArgumentError) as caught:
         from_definition(WEATHER, sent).check(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -152,6 +153,64 @@ def test_tools_of_langchain(source: Any) -> None:
     assert made.call(**made.check({"city": "Ulm"})) == {"city": "Ulm"}
     with pytest.raises(ArgumentError, match="city: Input should be a valid string"):
         made.check({"city": 5})
+
+
+class OfACoroutine(Chained):
+    """As StructuredTool.from_function(coroutine=...) makes it."""
+
+    func = None
+
+    async def coroutine(self, **values: Any) -> Any:
+        return values
+
+    def invoke(self, values: dict[str, Any]) -> Any:
+        raise NotImplementedError("no sync invocation")
+
+    async def ainvoke(self, values: dict[str, Any]) -> Any:
+        return await self.coroutine(**values)
+
+
+class OfTwo(Chained):
+    """As a class of one's own that can only be awaited."""
+
+    def _run(self, **values: Any) -> Any:
+        raise NotImplementedError
+
+    async def _arun(self, **values: Any) -> Any:
+        return values
+
+    def invoke(self, values: dict[str, Any]) -> Any:
+        return self._run(**values)
+
+    async def ainvoke(self, values: dict[str, Any]) -> Any:
+        return await self._arun(**values)
+
+
+@pytest.mark.parametrize("source", [OfACoroutine(), OfTwo()])
+def test_tools_of_langchain_that_can_only_be_awaited(source: Any) -> None:
+    [made] = tools_from([source])
+    assert asyncio.run(made.call(**made.check({"city": "Ulm"}))) == {"city": "Ulm"}
+
+
+def test_a_tool_of_langchain_with_a_function_is_not_awaited_in_its_place() -> None:
+    class Unfinished(OfTwo):
+        def _run(self, **values: Any) -> Any:
+            raise NotImplementedError("not for Ulm")
+
+    [made] = tools_from([Unfinished()])
+    with pytest.raises(NotImplementedError, match="not for Ulm"):
+        made.call(**made.check({"city": "Ulm"}))
+
+
+def test_further_arguments_of_a_tool_of_langchain_are_given_by_name() -> None:
+    class Open(Arguments, extra="allow"):
+        pass
+
+    chained = Chained()
+    chained.args_schema = Open
+    [made] = tools_from([chained])
+    assert made.call(**made.check({"city": "Ulm"})) == {"city": "Ulm"}
+    assert made.call(**made.check({"city": "Ulm", "lang": "de"})) == {"city": "Ulm", "lang": "de"}
 
 
 def test_what_a_list_may_hold() -> None:

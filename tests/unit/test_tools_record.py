@@ -101,7 +101,7 @@ def test_long_texts_and_other_arguments_are_scrubbed_too() -> None:
     sources: list[str] = []
 
     @tool(secret=["password"])
-    def login(url: str, password: str) -> str:
+    def login(url: Any, password: str) -> str:
         return "x" * 300_000 + password
 
     def ask(request: CallRequest) -> bool:
@@ -110,9 +110,13 @@ def test_long_texts_and_other_arguments_are_scrubbed_too() -> None:
 
     bench = Bench(login, encode=ENCODER, approval=Approval("writes", ask))
     bench.call("login", url=f"https://a.example/?key={SECRET}", password=SECRET)
+    bench.call("login", url={b"a": [SECRET.encode(), SECRET.encode("latin-1")]}, password=SECRET)
     assert SECRET not in repr(bench.events)
     assert SECRET.encode() not in base64.b64decode(bench.of(events.ToolReturned)[0].value["buffers"][0])
-    assert sources == ["login(url='https://a.example/?key=(secret)', password=(secret))"]
+    assert sources == [
+        "login(url='https://a.example/?key=(secret)', password=(secret))",
+        "login(url={b'a': [b'(secret)', b'(secret)']}, password=(secret))",
+    ]
 
 
 @pytest.mark.parametrize(

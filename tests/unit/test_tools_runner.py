@@ -15,7 +15,7 @@ import pytest
 
 from codeact import events
 from codeact.errors import ArgumentError, CallRefused, ToolError
-from codeact.tools import execution, policy, runner
+from codeact.tools import crossing, execution, policy, runner
 from codeact.tools.approval import Approval, CallRequest, Decision
 from codeact.tools.context import RunContext, ToolContext, current_call
 from codeact.tools.definitions import from_definition
@@ -191,6 +191,30 @@ def test_items_stream_and_are_recorded() -> None:
     ]
 
 
+@pytest.mark.parametrize("read", [3, 5, 9])
+def test_a_stream_that_the_record_did_not_keep_whole_says_so_when_it_is_replayed(
+    read: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner, "MAX_STREAMED", 3)
+
+    def count() -> Iterator[int]:
+        yield from range(6)
+
+    first = Bench(count)
+    stream = first.call("count")
+    made = [item for _, item in zip(range(read), stream, strict=False)]
+    stream.close()
+    assert made == list(range(min(read, 6)))
+    again = Bench(count, recorded=Recorded(*first.of(events.ToolReturned)))
+    replayed = map(crossing.answer_of, again.call("count"))
+    assert [next(replayed).value for _ in range(3)] == [0, 1, 2]
+    if read == 3:
+        assert list(replayed) == []
+    else:
+        with pytest.raises(ToolError, match=f"its result \\({min(read, 6) - 3} more items\\) was too large"):
+            next(replayed)
+
+
 def test_a_stream_ends_with_its_cell() -> None:
     closed = threading.Event()
 
@@ -285,6 +309,16 @@ def test_a_timeout_is_told_at_once_whatever_the_function_does(coroutine: bool) -
     )
     assert cancelled.wait(5) or not coroutine
     go_on.set()
+
+
+def test_no_work_is_taken_that_nobody_would_do() -> None:
+    workers = execution.Workers()
+    done = threading.Event()
+    workers.submit(done.set)
+    workers.close()
+    assert done.wait(5)
+    with pytest.raises(CallRefused, match="the run has ended"):
+        workers.submit(done.clear)
 
 
 def test_functions_that_go_on_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import io
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from codeact import events
@@ -173,6 +177,59 @@ def test_a_question_shows_hostile_and_long_values_harmless() -> None:
     assert "...(38,884 characters are not shown)..." in shown
     assert shown.rstrip(",\n)").endswith("9997, 9998]")
     assert len(shown) < 21_000
+
+
+class Wordless:
+    def __repr__(self) -> str:
+        raise RuntimeError
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (b"pay Mallory 1000", "b'pay Mallory 1000'"),
+        ({1: "evil", "1": "fine"}, "{1: 'evil', '1': 'fine'}"),
+        ({(1, 2): [{"a": (3,)}], None: ()}, "{(1, 2): [{'a': (3,)}], None: ()}"),
+        ([{7}, frozenset({8}), set(), frozenset()], "[{7}, frozenset({8}), set(), frozenset()]"),
+        ([date(2020, 1, 2), Decimal("1.50"), 1 + 2j], "[datetime.date(2020, 1, 2), Decimal('1.50'), (1+2j)]"),
+        ("(secret)", "'(secret)'"),
+        (Path("data/a.csv"), "Path('data/a.csv')"),
+        (np.zeros((2, 3)), "<ndarray 2×3>"),
+        ("<ndarray 2×3>", "'<ndarray 2×3>'"),
+        ([10**5000], "[an integer of about 5,001 digits]"),
+        ([float("nan"), float("-inf"), True], "[nan, -inf, True]"),
+        (b"a" * 30_000, "b'" + 'a' * 9_900),
+    ],
+)  # fmt: skip
+def test_a_question_shows_each_value_as_what_it_is(value: Any, shown: str) -> None:
+    def put(value: Any) -> None: ...
+
+    found = record.as_python(from_function(put), {"value": value})
+    assert found.startswith(f"put(value={shown}")
+    if len(found) < 1000:
+        assert found == f"put(value={shown})"
+        return
+    assert "are not shown)..." in found
+    assert len(found) < 21_000
+
+
+def test_a_question_about_a_value_that_says_nothing_and_a_deep_one() -> None:
+    def put(value: Any) -> None: ...
+
+    deep: list[Any] = []
+    for _ in range(500):
+        deep = [deep]
+    made = from_function(put)
+    assert "Wordless" in record.as_python(made, {"value": [Wordless()]})
+    assert record.as_python(made, {"value": deep}).startswith("put(value=[[[[")
+
+
+def test_a_record_loses_no_entry_whose_key_json_cannot_tell_from_another() -> None:
+    def put(value: Any) -> None: ...
+
+    made = from_function(put)
+    assert record.recorded(made, {"value": {1: "evil", "1": "fine"}}) == {"value": "{1: 'evil', '1': 'fine'}"}
+    assert record.recorded(made, {"value": {1: "a", 2: "b"}}) == {"value": {"1": "a", "2": "b"}}
 
 
 def test_a_question_hides_nothing_that_a_person_could_read() -> None:
