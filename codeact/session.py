@@ -7,6 +7,7 @@ import atexit
 import threading
 from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Generic, Self
@@ -189,8 +190,11 @@ class Session(Generic[T]):
 
         Raises UsageError where there is no such variable, or its value cannot leave the sandbox.
         """
+        return self._get(name, Turn())
+
+    def _get(self, name: str, turn: Turn) -> Any:
         check("name", name, a(str), 'the name of a variable, such as "df"')
-        with self._turn():
+        with self._turn(turn):
             return self._run.between.get(name)
 
     def put(self, **values: Any) -> None:
@@ -198,7 +202,10 @@ class Session(Generic[T]):
 
         Raises UsageError for what cannot be handed over.
         """
-        with self._turn():
+        self._put(values, Turn())
+
+    def _put(self, values: Mapping[str, Any], turn: Turn) -> None:
+        with self._turn(turn):
             self._run.between.put(values)
 
     def add(self, files: Mapping[str, Path]) -> str:
@@ -217,8 +224,17 @@ class Session(Generic[T]):
 
     async def aget(self, name: str) -> Any:
         """As `get`, without blocking the event loop."""
-        return await asyncio.to_thread(self.get, name)
+        return await self._elsewhere(partial(self._get, name))
 
     async def aput(self, **values: Any) -> None:
         """As `put`, without blocking the event loop."""
-        await asyncio.to_thread(self.put, **values)
+        await self._elsewhere(partial(self._put, values))
+
+    async def _elsewhere(self, use: Callable[[Turn], Any]) -> Any:
+        """On another thread; where this is cancelled, it does not begin any more."""
+        turn = Turn()
+        try:
+            return await asyncio.to_thread(use, turn)
+        except asyncio.CancelledError:
+            self._queue.leave(turn, lambda: None)
+            raise

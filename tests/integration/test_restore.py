@@ -11,6 +11,7 @@ import pytest
 
 from codeact import events, journal, tool
 from codeact.agent import Agent
+from codeact.errors import UsageError
 from codeact.models import ScriptedModel
 from codeact.types import Result
 from sandbox import Limits
@@ -159,6 +160,34 @@ def test_a_sandbox_that_is_gone_comes_back_with_its_files(tmp_path: Path) -> Non
     assert restarts(result)[0].lost.startswith("everything")
     assert restarts(result)[0].restored == (1,)
     assert result.answer == ["kept", "line 2500"]
+
+
+def test_the_full_texts_of_a_small_models_outputs_are_there_for_a_large_one(tmp_path: Path) -> None:
+    cells = ["for n in range(700): print('line', n)", "print('end\\n' * 5000)", "final_answer('done')"]
+    model = ScriptedModel([block(c) for c in cells])
+    model.small = True
+    first = Agent(model, image="minimal", runs=tmp_path / "runs").run("Do it.")
+    assert "the full text is in /workspace/.outputs/1.txt" in observations(first)[0]
+    assert "the full text is in /workspace/.outputs/2.txt" in observations(first)[1]
+    code = "final_answer([open(f'.outputs/{n}.txt').read().splitlines()[600] for n in (1, 2)])"
+    large = Agent(ScriptedModel([block(code)]), image="minimal", runs=tmp_path / "runs")
+    assert large.resume(first.run, "What do the texts say?").answer == ["line 600", "end"]
+
+
+def test_what_cannot_be_undone_is_said_and_nothing_is_changed(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("given")
+    cells = ["x = 1\nfinal_answer(x)", "x = 2\nfinal_answer(x)"]
+    agent = Agent(ScriptedModel([block(c) for c in cells]), image="minimal", runs=tmp_path / "runs")
+    with agent.session(data={"a": tmp_path / "a.txt"}) as session:
+        session.run("One?")
+        session.run("Two?")
+        (tmp_path / "a.txt").rename(tmp_path / "b.txt")
+        with pytest.raises(UsageError, match=r"a\.txt: is gone, and without it nothing can be undone"):
+            session.undo()
+        assert session.get("x") == 2
+        (tmp_path / "b.txt").rename(tmp_path / "a.txt")
+        session.undo()
+        assert session.get("x") == 1
 
 
 def test_a_kernel_that_dies_between_cells_is_noticed_before_the_next(tmp_path: Path) -> None:

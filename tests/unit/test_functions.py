@@ -14,6 +14,7 @@ import pytest
 
 from codeact import Agent, Reply, RunLimits, ScriptedModel, UsageError, events, tool, toolset
 from codeact.actions.styles import Style
+from codeact.errors import LimitReached
 from codeact.models import wire
 from codeact.tools.context import current_call
 from codeact.types import Delta, Message, Result
@@ -587,3 +588,35 @@ def test_blank_lines_without_end_are_not_read_again_and_again(
     monkeypatch.setattr(Style, "complete", lambda self, text, **options: complete(text, **options))
     result = Agent(Flooding([]), actions="functions", run_python=False, runs=tmp_path).run("What?")
     assert (result.answer, len(asked)) == ("It is 5.", 2)
+
+
+@pytest.mark.parametrize(
+    ("limit", "value", "said"),
+    [
+        ("tokens", 1_234_567, "the limit of 1,234,567 tokens was reached"),
+        ("turns", 20, "the limit of 20 turns was reached"),
+        ("seconds", 0.001, "the limit of 0.001 seconds was reached"),
+    ],
+)
+def test_a_limit_is_said_with_all_its_digits(limit: str, value: float, said: str) -> None:
+    assert str(LimitReached(limit, value)) == said
+
+
+def test_another_model_is_shown_as_much_as_it_takes(tmp_path: Path) -> None:
+    @tool(effects="read")
+    def long() -> str:
+        """Much."""
+        return "x" * 50_000
+
+    small, large = (ScriptedModel([calls(("long", {})), calls(ANSWER)]) for _ in range(2))
+    small.small = True
+    agent = Agent(small, actions="functions", tools=[long], run_python=False, runs=tmp_path)
+    shown = []
+    with agent.session() as session:
+        for model in (small, large):
+            session.use(model)
+            result = session.run("Look.")
+            shown += [
+                len(event.results[0].text) for event in result.events if isinstance(event, events.Observed)
+            ][:1]
+    assert shown[0] < 3200 < 7800 < shown[1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +71,47 @@ def test_a_turn_whose_caller_has_gone_does_not_begin() -> None:
     with turns.taken(Turn(), lambda: begun.append("next")):
         pass
     assert (begun, interrupted) == (["mine", "next"], ["its own"])
+
+
+class Held:
+    """A run whose variables are put once `go_on` is set."""
+
+    def __init__(self) -> None:
+        self.began, self.go_on = threading.Event(), threading.Event()
+        self.values: list[object] = []
+
+    @property
+    def between(self) -> Held:
+        return self
+
+    def opened(self) -> nullcontext[None]:
+        return nullcontext()
+
+    def put(self, values: dict[str, object]) -> None:
+        self.began.set()
+        assert self.go_on.wait(20)
+        self.values.append(values)
+
+
+def test_a_value_that_waited_when_its_caller_went_is_not_put() -> None:
+    run = Held()
+    session: Session[Any] = Session(run, lambda run: iter(()), running)  # type: ignore[arg-type]
+
+    async def use() -> None:
+        first = asyncio.create_task(session.aput(a=1))
+        await asyncio.to_thread(run.began.wait, 20)
+        second = asyncio.create_task(session.aput(b=2))
+        await asyncio.sleep(0)
+        second.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await second
+        run.go_on.set()
+        await first
+        await session.aput(c=3)
+
+    asyncio.run(use())
+    session.close()
+    assert run.values == [{"a": 1}, {"c": 3}]
 
 
 class Starting:
