@@ -27,7 +27,7 @@ MEASURES: Mapping[str, Callable[[Attempt], float | None]] = {
 
 @dataclass(frozen=True, slots=True)
 class ArmFigures:
-    """One arm. `success` has Wilson's interval with tasks as its unit; the means are for one attempt."""
+    """One arm. `success` has Wilson's interval with tasks as its unit; all other means are over tasks too, of the mean of their repeats."""
 
     arm: str
     tasks: int
@@ -36,10 +36,11 @@ class ArmFigures:
     pass_k: float
     answer_ok: float | None
     state_ok: float | None
-    """Of attempts; None where older lines do not tell."""
+    """None where older lines do not tell."""
     side_effects: int
     means: Mapping[str, float | None]
-    calls_per_solved: float | None
+    calls_per_success: float | None
+    """All calls, those of failures too, over the attempts that succeeded."""
     tool_calls: float
     redundant_calls: float
     most_parallel: int
@@ -52,6 +53,7 @@ class ArmFigures:
     with_errors: int
     recovered: int
     stops: Mapping[str, int]
+    """How attempts ended that were not right."""
     errors: Mapping[str, tuple[int, int]]
     """By class: attempts with such an error, and how many of these succeeded."""
     seconds: Mapping[str, float]
@@ -70,6 +72,7 @@ class Ratio:
     solved: Interval | None
     """Over the tasks that both arms solved at least once, their solved attempts only."""
     tasks: tuple[int, int]
+    clusters: tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,10 +189,15 @@ def _share(values: Iterable[object]) -> float:
     return sum(found) / len(found) if found else math.nan
 
 
-def _mean(values: Iterable[float | None]) -> float | None:
-    found = list(values)
-    known = [value for value in found if value is not None]
-    return sum(known) / len(known) if known and len(known) == len(found) else None
+def _mean(tasks: Mapping[str, Sequence[Attempt]], value: Callable[[Attempt], float | None]) -> float | None:
+    """Over tasks, of the mean of their repeats; None where one of them is not known."""
+    found = [[value(each) for each in group] for group in tasks.values()]
+    known = [[each for each in group if each is not None] for group in found]
+    return statistics.fmean(map(statistics.fmean, known)) if known == found and known else None
+
+
+def _fmean(tasks: Mapping[str, Sequence[Attempt]], value: Callable[[Attempt], float]) -> float:
+    return statistics.fmean(statistics.fmean(map(value, group)) for group in tasks.values())
 
 
 def _figures(arm: str, made: Sequence[Attempt], failures: int) -> ArmFigures:
@@ -206,21 +214,24 @@ def _figures(arm: str, made: Sequence[Attempt], failures: int) -> ArmFigures:
         pass_k=stats.pass_all(
             [[bool(e.success) for e in group] for group in tasks.values()], min(map(len, tasks.values()))
         ),
-        answer_ok=_mean(each.answer_ok for each in made),
-        state_ok=_mean(each.state_ok for each in made),
+        answer_ok=_mean(tasks, lambda each: each.answer_ok),
+        state_ok=_mean(tasks, lambda each: each.state_ok),
         side_effects=sum(each.side_effect is not None for each in made),
-        means={name: _mean(measure(each) for each in made) for name, measure in MEASURES.items()},
-        calls_per_solved=sum(each.llm_calls for each in made) / solved if solved else None,
-        tool_calls=statistics.fmean(each.tool_calls for each in made),
-        redundant_calls=statistics.fmean(each.redundant_calls for each in made),
+        means={name: _mean(tasks, measure) for name, measure in MEASURES.items()},
+        calls_per_success=sum(each.llm_calls for each in made) / solved if solved else None,
+        tool_calls=_fmean(tasks, lambda each: each.tool_calls),
+        redundant_calls=_fmean(tasks, lambda each: each.redundant_calls),
         most_parallel=max(each.max_parallel for each in made),
-        definition_tokens=statistics.fmean(each.tool_definition_tokens for each in made),
+        definition_tokens=_fmean(tasks, lambda each: each.tool_definition_tokens),
         cached_share=sum(each.cached_prompt_tokens for each in made) / prompt if prompt else 0.0,
         reasoning_share=sum(each.reasoning_tokens for each in made) / completion if completion else 0.0,
-        observation_chars=statistics.fmean(each.observation_chars for each in made),
+        observation_chars=_fmean(tasks, lambda each: each.observation_chars),
         with_errors=sum(bool(each.errors) for each in made),
         recovered=sum(each.recovered for each in made),
-        stops={reason: sum(each.stop_reason == reason for each in made) for reason in STOP_REASONS},
+        stops={
+            reason: sum(each.stop_reason == reason and not each.success for each in made)
+            for reason in STOP_REASONS
+        },
         errors={
             name: (
                 sum(name in each.errors for each in made),
@@ -315,6 +326,7 @@ def ratio_of(measure: str, pairs: Sequence[Paired]) -> Ratio:
         everywhere.interval().map(math.exp) if everywhere else None,
         both.interval().map(math.exp) if both else None,
         (count, solved),
+        (everywhere.clusters if everywhere else 0, both.clusters if both else 0),
     )
 
 
@@ -375,9 +387,18 @@ def _hypotheses(ours: str, theirs: str, pairs: Sequence[Paired]) -> tuple[Hypoth
     )
 
 
-def _slope(made: Sequence[Attempt]) -> Interval | None:
+def of_sizes(made: Iterable[Attempt]) -> list[Attempt]:
+    """Attempts at tasks of which there are some that differ in their size and in nothing else."""
     sized = [each for each in made if each.size and each.total_tokens]
-    if len({each.size for each in sized}) < 2:
+    sizes: dict[str, set[int | None]] = defaultdict(set)
+    for each in sized:
+        sizes[each.template].add(each.size)
+    return [each for each in sized if len(sizes[each.template]) > 1]
+
+
+def _slope(made: Sequence[Attempt]) -> Interval | None:
+    sized = of_sizes(made)
+    if not sized:
         return None
     x, y = [float(each.size or 0) for each in sized], [float(each.total_tokens) for each in sized]
     return stats.slope(x, y, [each.template for each in sized]).interval()

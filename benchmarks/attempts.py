@@ -144,14 +144,15 @@ def measured(log: Sequence[Event], began: float, wall: float, *, boxed: bool) ->
     cells = [cell for event in log if isinstance(event, events.Observed) for cell in _cells(event)]
     calls = [event for event in log if isinstance(event, events.ToolReturned)]
     replies = [event for event in log if isinstance(event, events.Replied)]
-    llm = sum(event.seconds for event in replies) + sum(
-        event.wait for event in log if isinstance(event, events.Retrying)
-    )
+    unanswered = _unanswered(log)
+    llm = sum(event.seconds for event in replies) + covered(unanswered)
     tool = covered(_spans(log))
     in_code = covered(_spans(log, in_cells=True))
     sandbox = max(0.0, sum(cell.seconds for cell in cells) - in_code)
     if boxed and log:
-        sandbox += max(0.0, log[0].time - began) + max(0.0, began + wall - _last_step(log))
+        sandbox += max(0.0, log[0].time - began) + max(
+            0.0, began + wall - max([_last_step(log), *(end for _, end in unanswered)])
+        )
     return {
         "turns": sum(isinstance(event, events.TurnStarted) for event in log),
         "tool_calls": len(calls),
@@ -173,6 +174,22 @@ def measured(log: Sequence[Event], began: float, wall: float, *, boxed: bool) ->
 def _sent(event: events.Observed) -> int:
     """Characters that went back to the model: the results of its calls, where it made some."""
     return sum(len(result.text) for result in event.results) if event.results else len(event.text)
+
+
+def _unanswered(log: Iterable[Event]) -> list[tuple[float, float]]:
+    """From when to when requests were under way of which no reply came: a limit cut them, or the endpoint failed."""
+    asked: float | None = None
+    spans = []
+    for event in log:
+        match event:
+            case events.TurnStarted():
+                asked = event.time
+            case events.Replied():
+                asked = None
+            case events.LimitReached() | events.RunEnded() if asked is not None:
+                spans.append((asked, event.time))
+                asked = None
+    return spans
 
 
 def _last_step(log: Sequence[Event]) -> float:
@@ -233,7 +250,7 @@ def errors(log: Iterable[Event]) -> Iterator[ErrorClass]:
             case events.ToolReturned(ok=False):
                 name = (event.error or {}).get("class", "ToolError")
                 raised.add(name)
-                yield _of_tool(name)
+                yield of_tool(name)
             case events.AnswerGiven(accepted=False):
                 refused.add(event.problem)
                 yield "schema"
@@ -242,7 +259,8 @@ def errors(log: Iterable[Event]) -> Iterator[ErrorClass]:
                 yield from filter(None, (_of_cell(cell, raised, refused) for cell in _cells(event)))
 
 
-def _of_tool(name: str) -> ErrorClass:
+def of_tool(name: str) -> ErrorClass:
+    """The class of an exception that a call of a tool raised."""
     match name:
         case "ArgumentError":
             return "schema"
@@ -256,7 +274,7 @@ def _of_tool(name: str) -> ErrorClass:
 def _of_call(result: events.CallResult) -> ErrorClass | None:
     """Of a call that came to no tool, since there is none of its name or its arguments could not be read."""
     error = None if result.ok or result.made else REFUSED_CALL.match(result.text)
-    return _of_tool(error[1]) if error else None
+    return of_tool(error[1]) if error else None
 
 
 def _of_cell(cell: CellResult, raised: set[str], refused: set[str | None]) -> ErrorClass | None:

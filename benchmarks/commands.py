@@ -313,10 +313,12 @@ def _say_outcome(outcome: runner.Outcome, jobs: int) -> None:
     elif outcome.interrupted:
         _say(f"interrupted with {outcome.open} attempts left; the same command carries on")
     elif outcome.open:
-        why = f": {outcome.gave_up}" if outcome.gave_up else ""
-        _say(
-            f"{outcome.open} attempts have no verdict, because the infrastructure failed{why}; the same command tries them again"
+        why = (
+            f"no more were begun after {runner.IN_A_ROW} in a row that the infrastructure failed: {outcome.gave_up}"
+            if outcome.gave_up
+            else "the infrastructure failed"
         )
+        _say(f"{outcome.open} attempts have no verdict, since {why}; the same command carries on with them")
 
 
 def duration(seconds: float) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from codeact.errors import ModelError, UsageError
+from codeact.models import wire
 from codeact.types import Delta, Model, Reply, Request, Retrying, Usage
 
 PRICES = Path(__file__).with_name("prices.toml")
@@ -126,7 +127,15 @@ class Watched:
             temperature=self._sampling.temperature if request.temperature is None else request.temperature,
             seed=self._sampling.seed if request.seed is None else request.seed,
         )
-        for item in self._model(asked):
-            if isinstance(item, Reply):
-                self.usage += item.usage
-            yield item
+        text = ""
+        try:
+            for item in self._model(asked):
+                match item:
+                    case Reply():
+                        self.usage += item.usage
+                    case Delta():
+                        text += item.text
+                yield item
+        except GeneratorExit:  # a reply that was ended early is paid for all the same
+            self.usage += wire.estimate(asked, text)
+            raise

@@ -128,7 +128,7 @@ class Performing:
             reasoning_tokens=result.usage.reasoning_tokens,
             tokens_estimated=result.usage.estimated,
             tool_definition_tokens=definition_tokens(arm, tools),
-            cost_usd=model.cost,
+            cost_usd=None if self._price is None else self._price.of(result.usage),
             redundant_calls=redundant(world.log),
             recovered=bool(verdict and verdict.success and figures["errors"]),
             run=result.run,

@@ -160,7 +160,7 @@ class _State:
     def count(self, made: Attempt, progress: Progress) -> bool:
         """Counts an attempt; whether the infrastructure failed it."""
         progress.cost += made.cost_usd or 0.0
-        progress.cost_known &= made.cost_usd is not None
+        progress.cost_known &= made.cost_usd is not None or not made.scored
         progress.busy += made.wall_s
         if made.scored:
             self.in_a_row = 0

@@ -95,6 +95,9 @@ class Store:
             raise Drifted(
                 f"{self.folder}: was begun with another configuration ({'; '.join(changed)}); begin a new run with -o, or go on with --allow-drift"
             )
+        changed += differences(
+            {"machine": known.get("machine")}, {"machine": about.get("machine", known.get("machine"))}
+        )
         drift = [{"at": about["started"], "changes": changed}] if changed else []
         of_arms = {
             name: {**known.get(name, {}), **about[name]} for name in ("arms", "prompt_texts") if name in about
@@ -106,6 +109,7 @@ class Store:
             **of_arms,
             **last,
             "frozen": after,
+            "uncommitted": bool(known.get("uncommitted") or about.get("uncommitted")),
             "providers": list(hosts),
             "drift": [*known.get("drift", []), *drift],
             "went_on": about["started"],

@@ -84,7 +84,8 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """A piece of a reply as it arrives. `kind` is `reasoning` for thinking that models send apart."""
+    """A piece of a reply as it arrives. `kind` is `reasoning` for thinking that models send apart. One without text says only
+    that something came, such as a piece of a call, and lets whoever reads the reply end it there."""
 
     text: str
     kind: Literal["text", "reasoning"] = "text"

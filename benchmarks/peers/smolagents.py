@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.attempts import Attempt, StopReason, redundant
+from benchmarks.attempts import Attempt, ErrorClass, StopReason, of_tool, redundant
 from benchmarks.models import Price
 from benchmarks.performing import Made, Unusable, outcome_of
 from benchmarks.plan import Job, Plan, now
@@ -43,6 +43,8 @@ IMPORTS = ("pandas", "numpy", "openpyxl", "csv", "json", "io", "pathlib", "gzip"
 SCRIPT = Path(__file__).with_name("smolagents_script.py")
 PATIENCE = 120.0
 """Seconds beyond an attempt's own limit, for a process that starts, and for one that cannot end itself."""
+REFUSED = ("UnknownTool", "ArgumentError")
+"""Calls that come to no tool."""
 STOPS: Mapping[str, StopReason] = {
     "answered": "submitted",
     "turns": "turn_limit",
@@ -211,14 +213,17 @@ class Smolagents:
         """Makes the calls that the process asks for, until it ends."""
         assert process.stdin is not None
         assert process.stdout is not None
+        refused: list[ErrorClass] = []  # these never come to the world, which has a record of the others
         try:
             for line in _lines(process, json.dumps(asked)):
                 if "end" in line:
-                    end: dict[str, Any] = line["end"]
-                    return end
-                process.stdin.write(json.dumps({"call": line["call"], **_call(tools, line)}) + "\n")
+                    return {**line["end"], "refused": refused}
+                made = _call(tools, line)
+                if made.get("error", {}).get("type") in REFUSED:
+                    refused.append(of_tool(made["error"]["type"]))
+                process.stdin.write(json.dumps({"call": line["call"], **made}) + "\n")
                 process.stdin.flush()
-        except (OSError, ValueError, KeyError):
+        except (OSError, ValueError, KeyError, TypeError):
             return None
         return None
 
@@ -233,7 +238,8 @@ class Smolagents:
         wall, model, tool = (
             float(end.get(name, 0.0)) for name in ("seconds", "model_seconds", "tool_seconds")
         )
-        faults = ["ToolError" for call in world.log if call.error] + [e for e in end.get("errors", []) if e]
+        faults = ["ToolError" for call in world.log if call.error]
+        faults += end.get("refused", []) + [error for error in end.get("errors", []) if error]
         return Attempt(
             **job.named,
             model=self._name,

@@ -85,7 +85,7 @@ def stops(found: Analysis) -> Plot:
     shares: list[tuple[str, list[tuple[str, int, float]]]] = []
     for each in found.figures:
         solved = sum(bool(made.success) for made in found.kept if made.arm == each.arm)
-        counts = [("right answer", solved), ("wrong answer", each.stops["submitted"] - solved)]
+        counts = [("right answer", solved), ("wrong answer", each.stops["submitted"])]
         counts += [
             (reason.replace("_", " "), each.stops[reason]) for reason in kinds if reason != "submitted"
         ]

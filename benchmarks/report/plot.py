@@ -65,7 +65,7 @@ def percent(value: float) -> str:
     """Never all or none where it is not."""
     if 0 < value < 0.005:
         return "< 1 %"
-    return "> 99 %" if 0.995 <= value < 1 else f"{value * 100:.0f} %"
+    return "> 99 %" if 0.995 <= value < 1 else f"{round(value * 100) + 0:d} %"
 
 
 def times_as_much(value: float) -> str:

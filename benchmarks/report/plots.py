@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Callable, Iterable, Sequence
 
 from benchmarks import stats
-from benchmarks.analysis import MEASURES, Analysis
+from benchmarks.analysis import MEASURES, Analysis, of_sizes
 from benchmarks.attempts import Attempt
 from benchmarks.report.endings import errors, stops, times
 from benchmarks.report.plot import LEFT, Plot, bounds, category_name, percent, points, said, times_as_much
@@ -173,7 +173,7 @@ def _below(panels: Iterable[Canvas | None], title: str) -> Canvas | None:
 
 
 def growth(found: Analysis) -> Plot:
-    sized = [made for made in found.kept if made.size and made.total_tokens]
+    sized = of_sizes(found.kept)
     sizes = sorted({made.size for made in sized if made.size})
     columns = ("arm", "task", "size", "repeat", "tokens", "solved")
     rows = tuple(
@@ -181,7 +181,7 @@ def growth(found: Analysis) -> Plot:
     )
     reading = "Both axes are logarithmic: a line of slope 1 doubles when the task does. Lines join geometric means; hollow marks are attempts that failed."
     title = "Tokens, as tasks grow"
-    if len(sizes) < 2:
+    if not sized:
         return Plot(
             "growth", title, reading, None, columns, rows, "no tasks of this run differ only in their size"
         )

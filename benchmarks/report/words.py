@@ -105,14 +105,14 @@ def ratio_named(pairing: Pairing, measure: str) -> Ratio | None:
 
 def arms_table(found: Analysis) -> Table:
     k = found.k
-    heads = ("arm", "success", f"all {k} of {k}" if k > 1 else "solved", "model calls", "calls a solved task", "tool calls", "tokens", "USD", "seconds", "errors met", "recovered")  # fmt: skip
+    heads = ("arm", "success", f"all {k} of {k}" if k > 1 else "solved", "model calls", "calls a success", "tool calls", "tokens", "USD", "seconds", "errors met", "recovered")  # fmt: skip
     return heads, [
         (
             each.arm,
             spread(each.success, percent),
             percent(each.pass_k),
             _number(each.means["model calls"], ".1f"),
-            _number(each.calls_per_solved, ".1f"),
+            _number(each.calls_per_success, ".1f"),
             f"{each.tool_calls:.1f}",
             ("about " if each.estimated else "") + _number(each.means["tokens"]),
             _number(each.means["USD"], ".4f") if each.means["USD"] else "–",
@@ -253,20 +253,15 @@ def _served(found: Analysis, field: str) -> tuple[int, str]:
 
 def _few(found: Analysis) -> str:
     """Where intervals stand on few templates."""
-    all_tasks = (
-        [f"all tasks: {found.pairings[0].clusters}"]
-        if found.pairings and 1 < found.pairings[0].clusters < stats.FEW
-        else []
-    )
-    categories = {
-        each.category: each.clusters
-        for pairing in found.pairings
-        for each in pairing.categories
-        if 1 < each.clusters < stats.FEW
-    }
-    return ", ".join(
-        [*all_tasks, *(f"{name or 'no category'}: {count}" for name, count in categories.items())]
-    )
+    counts: dict[str, int] = {}
+    for pairing in found.pairings:
+        counts["all tasks"] = pairing.clusters
+        counts |= {each.category or "no category": each.clusters for each in pairing.categories}
+        both = f"tasks that {pairing.ours} and {pairing.theirs} solve"
+        counts[both] = max(
+            (each.clusters[1] for each in pairing.ratios if each.clusters[1] < pairing.clusters), default=0
+        )
+    return ", ".join(f"{name}: {count}" for name, count in counts.items() if 1 < count < stats.FEW)
 
 
 def method() -> list[str]:
@@ -275,7 +270,8 @@ def method() -> list[str]:
         "success are Wilson's with tasks as the unit. A ratio is one of geometric means, task by task, of the geometric mean of the repeats. H1 to H3 are the primary family; their p values are "
         "the bootstrap's, adjusted by Holm within each pair of arms; H1 has one side, H2 and H3 have two. What no template has shown may still occur as often as goes with its not being seen: "
         "where no template speaks against an arm, intervals and p values of success are those of an exact test, and none is below that of a sign test.",
-        "Attempts that met a limit count as failed, with what they had spent. Giving up early is cheap in the figures over all tasks; the figures over tasks "
+        "Attempts that met a limit count as failed, with what they had spent; a request that the limit cut is in their seconds, and not in their calls and tokens, "
+        "which nobody counted. Giving up early is cheap in the figures over all tasks; the figures over tasks "
         "that both solve hide failures. Read both.",
     ]
 
@@ -287,7 +283,7 @@ def settings_table(about: Mapping[str, Any], found: Analysis) -> Table:
         ("suite", f"{frozen['suite']} ({frozen['split']}), version {', '.join(frozen.get('suite_versions', []))}, hash {frozen.get('suite_hash', '')[:12]}"),
         ("model", str(frozen["model"])),
         ("answered by", "; ".join(filter(None, (_served(found, field)[1] for field in SERVED))) or "not said"),
-        ("limits an attempt", ", ".join(f"{name} {value:g}" for name, value in limits.items() if value is not None) or "each task's own"),
+        ("limits an attempt", ", ".join([*(f"{name} {value:g}" for name, value in limits.items() if value is not None), "all else each task's own"])),
         ("temperature", "the model's own" if sampling.get("temperature") is None else f"{sampling['temperature']:g}"),
         ("seed", str(frozen.get("seed"))),
         ("prices", str(frozen.get("prices"))),
@@ -298,13 +294,11 @@ def settings_table(about: Mapping[str, Any], found: Analysis) -> Table:
     if hosts := about.get("providers"):
         facts.insert(2, ("asked of", ", ".join(hosts)))
     for name, hashed in frozen.get("prompts", {}).items():
-        text = about.get("prompt_texts", {}).get(name, "")
-        facts.append(
-            (
-                f"prompt of {name}",
-                f"hash {hashed[:12]}, about {-(-len(text) // CHARACTERS_PER_TOKEN)} tokens before tools and task",
-            )
-        )
+        if text := about.get("prompt_texts", {}).get(name, ""):
+            tokens = f"about {-(-len(text) // CHARACTERS_PER_TOKEN)} tokens before tools and task"
+            facts.append((f"prompt of {name}", f"hash {hashed[:12]}, {tokens}"))
+        else:
+            facts.append((f"prompt of {name}", "its own"))
     if last := about.get("last"):
         facts.append(
             (

@@ -124,6 +124,7 @@ class Assembly:
                 yield Delta(piece)
         for call in _list(delta.get("tool_calls"), "tool_calls"):
             self._call(_mapping(call, "a tool call"))
+            yield Delta("")  # nobody shows it, and whoever has enough can end the reply here
         if delta.get("function_call"):  # what calls were before there were several
             self._call({"index": 0, "function": delta["function_call"]})
         if choice.get("finish_reason") not in (None, ""):

@@ -90,7 +90,7 @@ class Asking:
                     case Retrying(attempt, reason, wait):
                         text, written, asked = "", 0, 0
                         yield emit(events.Retrying(attempt=attempt, reason=reason, wait=wait))
-                    case Delta(piece, kind):
+                    case Delta(piece, kind) if piece:
                         yield emit(events.TextDelta(text=piece, kind=kind))
                         if kind == "text":
                             text += piece

@@ -251,7 +251,7 @@ def test_what_the_endpoint_failed_is_not_scored_and_is_tried_again(
     flags = asked(gateway, 1, "--max-retries", "1")
     failed = benchmarks(*flags)
     assert failed.code == 2, failed.err
-    assert "1 attempts have no verdict, because the infrastructure failed" in failed.err
+    assert "1 attempts have no verdict, since the infrastructure failed" in failed.err
     assert [each["success"] for each in lines(tmp_path / "made")] == [None] * 3
     gateway.add(final(1))
     assert benchmarks(*flags).code == 0

@@ -71,7 +71,10 @@ print(json.dumps({"end": {"status": "answered", "answer": [each["error"]["type"]
 """
     made = play(stand_in(tmp_path, script), tmp_path)
     assert made.attempt.answer == ["NotFound", "ArgumentError", "UnknownTool"]
-    assert (made.attempt.tool_calls, made.attempt.errors) == (1, {"ToolError": 1})
+    assert (made.attempt.tool_calls, made.attempt.errors) == (
+        1,
+        {"ToolError": 1, "schema": 1, "unknown tool": 1},
+    )
     assert made.trace[-1]["calls"][0]["error"] == "NotFound"
 
 

@@ -7,6 +7,7 @@ from scipy import stats as scipy_stats
 
 from benchmarks.analysis import analyse
 from benchmarks.attempts import Attempt
+from benchmarks.report.plots import plots
 
 
 def attempt(task: str, arm: str, success: bool | None, *, repeat: int = 1, calls: int = 2, tokens: int = 1000, **changes: object) -> Attempt:  # fmt: skip
@@ -102,6 +103,42 @@ def test_tokens_against_size() -> None:
     ]
     slopes = analyse(attempts).slopes
     assert {arm: round(slope.estimate, 6) for arm, slope in slopes.items()} == {"code": 1.0, "json": 2.0}
+
+
+def test_tasks_that_differ_in_more_than_their_size_say_nothing_of_growth() -> None:
+    sizes = {"shop": 3, "desk": 10, "ledger": 30, "ops": 100}
+    found = analyse(
+        [
+            attempt(f"{template}-1", arm, True, tokens=10_000 // size, size=size, template=template)
+            for template, size in sizes.items()
+            for arm in ("code", "json")
+        ]
+    )
+    assert found.slopes == {}
+    assert next(plot for plot in plots(found) if plot.name == "growth").rows == ()
+
+
+def test_all_means_are_over_tasks_when_one_has_fewer_repeats() -> None:
+    """A has one repeat, right, of 1 call; B three, wrong, of 5 calls."""
+    found = analyse(
+        [attempt("A", "code", True, calls=1, answer_ok=True)]
+        + [attempt("B", "code", False, repeat=n, calls=5, answer_ok=False) for n in (1, 2, 3)]
+    )
+    (code,) = found.figures
+    assert code.success.estimate == code.answer_ok == 0.5
+    assert code.means["model calls"] == 3.0
+    assert code.calls_per_success == 16.0
+
+
+def test_an_attempt_that_is_right_at_a_limit_is_counted_once() -> None:
+    ends = (("A", True, "turn_limit"), ("B", False, "time_limit"), ("C", False, "submitted"))
+    found = analyse([attempt(task, "code", right, stop_reason=stop) for task, right, stop in ends])
+    rows = next(plot for plot in plots(found) if plot.name == "stops").rows
+    assert {(name, count) for _, name, count, _ in rows} == {
+        ("right answer", 1),
+        ("wrong answer", 1),
+        ("time limit", 1),
+    }
 
 
 def test_success_is_by_task_and_pass_k_wants_all_repeats() -> None:

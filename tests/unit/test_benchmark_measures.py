@@ -44,7 +44,7 @@ def test_time_is_split_without_counting_any_of_it_twice() -> None:
         events.RunStarted(time=101.0, task="", model="m", settings={}, system="", first=""),
         events.TurnStarted(turn=1),
         events.Retrying(attempt=1, reason="429", wait=0.5),
-        replied(2.0, at=103.5),
+        replied(2.5, at=103.5),  # the wait is a part of it
         called("c1", 104.0),
         called("c2", 104.5),
         returned("c1", 105.0),
@@ -79,6 +79,21 @@ def test_calls_that_the_model_makes_itself_are_not_taken_from_cells() -> None:
     ]
     made = measured(log, began=100.0, wall=2.0, boxed=False)
     assert (made["tool_s"], made["sandbox_s"], made["overhead_s"]) == (1.0, 0.0, 0.0)
+
+
+@pytest.mark.parametrize("boxed", [True, False])
+@pytest.mark.parametrize("answered_before", [True, False])
+def test_time_in_a_request_that_a_limit_cut_is_the_models(boxed: bool, answered_before: bool) -> None:
+    log: list[Event] = [
+        events.RunStarted(time=100.0, task="", model="m", settings={}, system="", first=""),
+        *([events.TurnStarted(time=100.0, turn=1), replied(10.0, at=110.0)] if answered_before else []),
+        events.TurnStarted(time=110.0, turn=2),
+        events.LimitReached(time=180.0, limit="seconds", value=80),
+        events.RunEnded(time=180.0, status="limit", answer=None, usage=Usage(), seconds=80.0),
+    ]
+    made = measured(log, began=100.0, wall=80.0, boxed=boxed)
+    assert made["llm_s"] == (80.0 if answered_before else 70.0)
+    assert made["sandbox_s"] == 0.0
 
 
 def test_a_run_that_never_began_has_no_figures_and_no_fault() -> None:

@@ -46,6 +46,19 @@ def test_an_interval_of_a_mean_by_task_is_scipys() -> None:
     close(made.interval(), theirs, 0.005)
 
 
+@pytest.mark.parametrize(
+    "thirds", [[1, -1, 1, 1, 0, 0, -2, 1, 3, 1, 3, 2], [-3, 0, -2, 1, 2, 0, -3, -3, 1, -1, -1, -2]]
+)
+def test_differences_in_thirds_come_out_as_whole_numbers_do(thirds: list[int]) -> None:
+    """Both have draws at 0 and at the estimate, which sums of floats would put on one side of it."""
+    names = [str(number) for number in range(12)]
+    made = stats.difference([value / 3 for value in thirds], names)
+    exact = stats.mean(thirds, names)
+    assert made.p_value(0.0) == pytest.approx(exact.p_value(0.0), abs=1e-12)
+    for edge in ("low", "high"):
+        assert getattr(made.interval(), edge) == pytest.approx(getattr(exact.interval(), edge) / 3, abs=1e-9)
+
+
 def test_an_interval_of_a_mean_by_cluster_is_scipys() -> None:
     made = stats.mean(DIFFERENCES.tolist(), CLUSTERS, draws=40_000)
     theirs = scipy_bootstrap(

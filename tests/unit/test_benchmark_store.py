@@ -69,6 +69,15 @@ def test_another_configuration_is_refused_and_named(tmp_path: Path) -> None:
     assert store.begin(other)["frozen"] == other["frozen"]
 
 
+def test_what_the_machine_and_the_files_were_when_it_went_on_is_kept(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    store.begin({**ABOUT, "uncommitted": False, "machine": {"processors": 2}})
+    gone_on = store.begin({**ABOUT, "uncommitted": True, "machine": {"processors": 64}})
+    assert gone_on["uncommitted"] is True
+    assert gone_on["drift"] == [{"at": ABOUT["started"], "changes": ["machine.processors: 2 → 64"]}]
+    assert store.begin({**ABOUT, "uncommitted": False, "machine": {"processors": 2}})["uncommitted"] is True
+
+
 def test_what_was_asked_for_may_grow(tmp_path: Path) -> None:
     store = Store(tmp_path)
     store.begin(ABOUT)

@@ -408,6 +408,16 @@ def test_closing_early_closes_the_connection(gateway: Gateway) -> None:
     assert gateway.client_left.wait(10)
 
 
+def test_a_reply_that_is_a_call_can_be_ended_early_too(gateway: Gateway) -> None:
+    """What gives no text gives its reader a moment to leave all the same."""
+    begun = {"index": 0, "id": "c", "type": "function", "function": {"name": "f", "arguments": "{"}}
+    gateway.add(events(chunk({"tool_calls": [begun]}), stall="after"))
+    items = model(gateway)(ASK)
+    assert next(items) == Delta("")
+    items.close()  # type: ignore[attr-defined]
+    assert gateway.client_left.wait(10)
+
+
 @pytest.mark.parametrize(
     ("refused", "gone", "kept"),
     [
