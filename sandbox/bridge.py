@@ -129,7 +129,12 @@ class Bridge:
                     self._lose("the sandbox takes nothing in any more")
             if self._lost is not None:
                 raise ConnectionLost(self._lost)
-            self._write(self._sequencer.wrap(header, body))
+            try:
+                self._write(self._sequencer.wrap(header, body))
+            except BaseException:  # Ctrl-C: it is counted as sent, and goes out whole on the next stream
+                if self._stream is not None:
+                    self._stream.close()
+                raise
 
     @contextlib.contextmanager
     def answers(self, number: int) -> Iterator[Inbox]:
@@ -199,9 +204,10 @@ class Bridge:
             try:
                 silent = 0 if self._read_stream() else silent + 1
                 self._reconnect(silent)
-            except (SandboxError, OSError) as error:
+            except Exception as error:  # noqa: BLE001 - whatever it is, who waits for this thread is told
+                expected = isinstance(error, SandboxError | OSError)
                 with self._lock:
-                    self._lose(str(error))
+                    self._lose(str(error) if expected else f"{type(error).__name__}: {error}")
                 return
 
     def _read_stream(self) -> bool:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 import queue
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Generator, Mapping
@@ -221,7 +221,7 @@ class CellRun:
 
     def _count_work(self, seconds: object) -> None:
         """No more than was taken off for waiting."""
-        if isinstance(seconds, int | float) and seconds > 0:
+        if isinstance(seconds, int | float) and 0 < seconds <= sys.float_info.max:
             self._worked = min(self._worked + seconds, self.waited() - self._waited_before)
 
     def _answer_for_time(self, call: object, asked: dict[str, Any]) -> None:
@@ -232,8 +232,8 @@ class CellRun:
             self._deadline.close(block)
         elif self._reason is not None:
             answer = "the cell is being ended"
-        elif isinstance(seconds, int | float) and 0 < seconds < math.inf:
-            number, granted = self._deadline.open(seconds)
+        elif isinstance(seconds, int | float) and 0 < seconds <= sys.float_info.max:
+            number, granted = self._deadline.open(float(seconds))
             answer = {"block": number, "seconds": granted}
         else:
             answer = "more_time takes a number of seconds above 0"

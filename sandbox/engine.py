@@ -67,7 +67,7 @@ class Engine:
 def find_engine() -> Engine:
     """The first engine that answers a ping. Raises EngineNotFound, or EnginePermission where one refuses this user."""
     if host := os.environ.get("DOCKER_HOST"):
-        answer = _probe(_named(docker.utils.kwargs_from_env()))
+        answer = _probe(_from_environment(host))
         if isinstance(answer, Engine):
             return answer
         if answer.kind == "denied":
@@ -130,6 +130,16 @@ def _candidates() -> Iterator[Engine]:
     yield _unix(Places.for_user().socket)
 
 
+def _from_environment(host: str) -> Engine:
+    try:
+        return _named(docker.utils.kwargs_from_env())
+    except (DockerException, OSError, ValueError) as error:  # of the certificates, which are read here
+        reason = _root(error).partition(". ")[0]
+        raise EngineNotFound(
+            f"DOCKER_HOST={host}: {reason}: correct DOCKER_CERT_PATH and DOCKER_TLS_VERIFY, or unset them"
+        ) from error
+
+
 def _named(settings: Mapping[str, Any]) -> Engine:
     url = str(settings["base_url"]).removeprefix("http+")
     return Engine(url, url.startswith(_UNIX), settings.get("tls"))
@@ -145,14 +155,14 @@ def _probe(candidate: Engine) -> Engine | Silence:
     try:
         with closing(candidate.client(PROBE_SECONDS)) as client:
             client.ping()
-    except (EngineError, DockerException, OSError) as error:
+    except (EngineError, DockerException, OSError, ValueError) as error:
         return Silence("mute", candidate.url, _root(error))
     return candidate
 
 
 def _root(error: BaseException) -> str:
     """The error at the root: those around it repeat it with addresses of objects."""
-    while inner := error.__cause__ or error.__context__:
+    while inner := error.__cause__ or (None if error.__suppress_context__ else error.__context__):
         error = inner
     return " ".join(str(error).split())[:200]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import itertools
 import json
 import queue
@@ -37,16 +38,19 @@ class Files:
         """Writes a file into the workspace, whole or not at all. Raises FileError."""
         number = next(self._numbers)
         with self._bridge.answers(number) as answers:
-            self._send(number, "put", path=path, mode=mode)
             try:
+                self._send(number, "put", path=path, mode=mode)
                 while piece := source.read(frames.CHUNK):
                     self._send(number, "write", piece)
                     with contextlib.suppress(queue.Empty):  # only a failure is told before the end
                         self._check(answers.get(0), path)
                 self._send(number, "finish")
-            except OSError as error:
-                self._send(number, "abandon")
-                raise FileError(f"{path}: cannot be read on the host: {error.strerror}") from error
+            except BaseException as error:  # Ctrl-C too, and whatever a source of the caller's raises
+                with contextlib.suppress(ConnectionLost):
+                    self._send(number, "abandon")
+                if not isinstance(error, OSError):
+                    raise
+                raise unread(path, error) from error
             self._wait(answers, path)
 
     def put_from(self, source: Path, path: str) -> None:
@@ -57,11 +61,11 @@ class Files:
                     self.put_from(file, f"{path.rstrip('/')}/{file.relative_to(source).as_posix()}")
                 return
             if source.exists() and not source.is_file():
-                raise FileError(f"{source}: is neither a file nor a folder")
+                raise OSError(errno.EINVAL, "is neither a file nor a folder")
             with source.open("rb") as file_object:
                 self.put(file_object, path, mode=0o444 if is_input(path) else 0o664)
-        except OSError as error:
-            raise FileError(f"{source}: cannot be read on the host: {error.strerror}") from error
+        except (OSError, ValueError) as error:
+            raise unread(source, error) from error
 
     def put_inputs(self, inputs: Mapping[str, Path], *, mounted: frozenset[str] = frozenset()) -> None:
         """Copies files and folders of the host to `data/`, each under its name, but those that are there. Raises FileError."""
@@ -83,9 +87,9 @@ class Files:
         """Copies a file of the workspace into `target`; its size in bytes. Raises FileError."""
         number = next(self._numbers)
         with self._bridge.answers(number) as answers:
-            self._send(number, "get", path=path)
-            header, _ = self._wait(answers, path)
             try:
+                self._send(number, "get", path=path)
+                header, _ = self._wait(answers, path)
                 return self._copy(number, answers, path, header.get("size"), target)
             finally:
                 with contextlib.suppress(ConnectionLost):
@@ -146,6 +150,12 @@ class Files:
         return frame
 
 
+def unread(path: Path | str, error: OSError | ValueError) -> FileError:
+    """Why a file of the host could not be sent; a ValueError is of what can be no path."""
+    reason = (error.strerror if isinstance(error, OSError) else None) or error
+    return FileError(f"{str(path)[:300]}: cannot be read on the host: {reason}")
+
+
 def files_below(folder: Path) -> list[Path]:
     """The files in a folder and its folders, without what cannot be looked at, such as a link to a place that is closed."""
     return sorted(path for path in folder.rglob("*") if _is_file(path))
@@ -160,7 +170,8 @@ def _is_file(path: Path) -> bool:
 
 def is_input(path: str) -> bool:
     """Whether a path of the workspace is that of an input, which code inside may not change."""
-    return path.removeprefix("/workspace/").startswith("data/")
+    parts = [part for part in path.removeprefix("/workspace/").split("/") if part not in ("", ".")]
+    return len(parts) > 1 and parts[0] == "data"
 
 
 def check_input_name(name: str) -> None:

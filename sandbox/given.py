@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, get_args
 
@@ -28,11 +29,16 @@ def check_settings(**settings: Any) -> None:
         check(name, value, *SETTINGS[name])
 
 
+def read_once(value: Any) -> Any:
+    """What can be read only once, a generator, as what was read: it is checked, and then used."""
+    return tuple(value) if isinstance(value, Iterator) else value
+
+
 def check_code(code: Any, timeout: Any, max_timeout: Any) -> None:
     """Raises ValueError where this is no cell, or no time for one."""
     check("code", code, a(str), "Python as a text")
-    check("timeout", timeout, a(int, float, None), "seconds, such as 60")
-    check("max_timeout", max_timeout, a(int, float, None), "seconds, such as 60")
+    check("timeout", timeout, _some_seconds, "seconds, such as 60")
+    check("max_timeout", max_timeout, _some_seconds, "seconds, such as 60")
 
 
 def a(*kinds: type | None) -> Check:
@@ -75,7 +81,12 @@ def function(value: Any) -> str | None:
 
 
 def seconds(value: Any) -> str | None:
-    return a(int, float)(value) or (None if 0 < value < math.inf else f"is {value}")
+    return a(int, float)(value) or (None if 0 < value <= sys.float_info.max else f"is {value!s:.60}")
+
+
+def _some_seconds(value: Any) -> str | None:
+    too_many = type(value) is int and value > sys.float_info.max
+    return a(int, float, None)(value) or (f"is {value!s:.60}" if too_many else None)
 
 
 def network(value: Any) -> str | None:

@@ -13,6 +13,7 @@ from typing import Any
 from sandbox.bridge import Bridge
 from sandbox.errors import HostCallRefused, SandboxError
 from sandbox.guest import frames
+from sandbox.guest.outputs import cut
 from sandbox.guest.payloads import BadPayload, Buffer, Incoming, Outgoing, TooLarge
 from sandbox.text import clean
 
@@ -193,12 +194,15 @@ class HostCalls:
                 threading.Thread(target=self._work, name="host-call", daemon=True).start()
         self._ready.put(call)
 
-    def _forget(self, call: _Call) -> None:
+    def _forget(self, call: _Call) -> bool:
+        """Whether it was still to be answered."""
         with self._lock:
-            if self._calls.get(call.host.number) is call:
+            known = self._calls.get(call.host.number) is call
+            if known:
                 del self._calls[call.host.number]
                 self._held -= call.incoming.size
             self._leave(call)
+        return known
 
     # -- time ----------------------------------------------------------------------------------------------------
 
@@ -242,7 +246,10 @@ class HostCalls:
 
     def _work(self) -> None:
         while (call := self._ready.get()) is not None:
-            self._run(call)
+            try:
+                self._run(call)
+            except BaseException as error:  # noqa: BLE001 - the function's own code ran: its iterator, and what it gave
+                self._fail(call, _failure(error))
             del call  # what it carried is let go while this thread waits
             with self._lock:
                 self._under_way -= 1
@@ -266,11 +273,7 @@ class HostCalls:
             while not call.gone:
                 with self._lock:
                     self._enter(call)
-                try:
-                    answer = next(answers, None)
-                except Exception as error:  # noqa: BLE001 - as for the call itself
-                    self._fail(call, _failure(error))
-                    return
+                answer = next(answers, None)
                 with self._lock:
                     self._leave(call)
                 if answer is None:
@@ -294,15 +297,7 @@ class HostCalls:
             host.value, host.buffers = json.loads(text) if text else None, call.incoming.buffers
         except (ValueError, RecursionError):
             return _Failure("BadArgument", "the argument is not a JSON value")
-        if isinstance(function, WithCall):
-            try:
-                return function.function(host)
-            except Exception as error:  # noqa: BLE001 - whatever a function raises belongs to the code that called it
-                return _failure(error)
-        try:
-            return Answer(function(host.value))
-        except Exception as error:  # noqa: BLE001 - as above
-            return _failure(error)
+        return function.function(host) if isinstance(function, WithCall) else Answer(function(host.value))
 
     def _answer(self, call: _Call, answer: Answer, *, item: bool = False) -> bool:
         """Sends it; whether the call goes on."""
@@ -341,8 +336,7 @@ class HostCalls:
         return True
 
     def _fail(self, call: _Call, failure: _Failure) -> None:
-        self._forget(call)
-        if not call.gone:
+        if self._forget(call):
             self._refuse(call.host, failure.kind, failure.message)
 
     def _refuse(self, host: HostCall, kind: str, message: str) -> None:
@@ -364,7 +358,10 @@ class _Failure:
     message: str
 
 
-def _failure(error: Exception) -> _Failure:
-    if isinstance(error, HostCallRefused):
-        return _Failure(error.name, str(error))
-    return _Failure(type(error).__name__, str(error))
+def _failure(error: BaseException) -> _Failure:
+    """What a function raised, whatever it is (`sys.exit()` too): it belongs to the code that called it."""
+    kind = error.name if isinstance(error, HostCallRefused) else type(error).__name__
+    try:
+        return _Failure(kind, cut(str(error)))
+    except Exception:  # noqa: BLE001 - `__str__` of whoever made the exception
+        return _Failure(kind, "its message cannot be read")

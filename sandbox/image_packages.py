@@ -133,7 +133,7 @@ def resolve(asked: Sequence[str], installed: Mapping[str, str], target: Target) 
             for extra in ("", *r.extras)
             for need in _missing(map(Asked, r.requires), have, target, extra)
         ]
-        if not unmet:
+        if set(unmet) <= set(wanted):  # what has extras is asked for once, and never there by its name alone
             break
         wanted = list(dict.fromkeys([*wanted, *unmet]))
     found = [
@@ -205,7 +205,8 @@ def _complaint(said: str, log: str, target: Target) -> str:
     """What pip said, as one line that says what to do."""
     inside = f"Python {target.markers['python_version']} on {target.machine}"
     if found := re.search(r"satisfies the requirement (.+?) \(from versions: (.*)\)", said):
-        need, versions = found[1], [v.strip() for v in found[2].split(",") if v.strip() not in ("", "none")]
+        need = found[1].partition(" (from ")[0]  # and whose dependency it is
+        versions = [v.strip() for v in found[2].split(",") if v.strip() not in ("", "none")]
         if "Retrying (" in said:
             return f"{need}: the package index cannot be reached: check the network and `pip config list`"
         if versions:

@@ -62,17 +62,18 @@ class Live:
         self._warden_ended: Ended = lambda: False
         self._stopping = threading.RLock()
         self._closed = False
+        self._network, self._on_connection = network, on_connection
         self._proxy: Proxy | None = None
-        if network is not None:
-            from sandbox.network_proxy import Proxy  # brings asyncio and h11 with it
-
-            self._proxy = Proxy(network, self.bridge.send, on_connection)
 
     # -- life ----------------------------------------------------------------------------------------------------
 
     def start(self, inputs: Mapping[str, Path]) -> None:
         """Returns when the kernel answers. Raises a SandboxError; `close` then leaves nothing."""
         self.backend.start()
+        if self._network is not None:
+            from sandbox.network_proxy import Proxy  # brings asyncio and h11 with it
+
+            self._proxy = Proxy(self._network, self.bridge.send, self._on_connection)
         failures: list[BaseException] = []
         warden = threading.Thread(target=self._start_warden, args=(failures,), daemon=True)
         warden.start()
@@ -103,11 +104,7 @@ class Live:
     def _stop(self) -> None:
         """One thread at a time: who closes a sandbox that is starting, and who starts it, both end it."""
         with self._stopping:
-            try:
-                self.backend.stop()
-            except BaseException:  # Ctrl-C: once more, for a sandbox that is left would go on for a while
-                self.backend.stop()
-                raise
+            self.backend.stop()
 
     # -- the kernel ----------------------------------------------------------------------------------------------
 

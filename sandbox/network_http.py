@@ -89,7 +89,11 @@ class Exchange:
             async with asyncio.timeout(None) as self._clock:
                 self._touch()
                 return await self._serve()
-        except TimeoutError:
+        except TimeoutError as error:
+            if (
+                self._clock is None or not self._clock.expired()
+            ):  # of a connection that was not made, and no clock of ours
+                return await self._failed(error)
             if asyncio.get_running_loop().time() >= self._deadline:
                 self._end("cut", f"it lasted longer than {self._network.seconds:g} seconds")
             else:
@@ -105,14 +109,14 @@ class Exchange:
             self._end("failed", str(error) if isinstance(error, BadRequest) else _BAD_REQUEST)
             return await self._answer(400)
         except OSError as error:
-            reason = error.strerror or str(error) or type(error).__name__
-            what = (
-                "was reached, and failed"
-                if self._answered or self._sent + self._received
-                else "could not be reached"
-            )
-            self._end("failed", f"{self.host} {what}: {_ascii(reason)}")
-            return await self._answer(502)
+            return await self._failed(error)
+
+    async def _failed(self, error: OSError) -> bool:
+        reason = error.strerror or str(error) or type(error).__name__
+        reached = self._answered or self._sent + self._received
+        what = "was reached, and failed" if reached else "could not be reached"
+        self._end("failed", f"{self.host} {what}: {_ascii(reason)}")
+        return await self._answer(502)
 
     async def _serve(self) -> bool:
         request = await self._request()

@@ -15,8 +15,8 @@ from types import TracebackType
 from typing import Self, TypedDict, Unpack
 
 from sandbox.errors import PoolClosed, SandboxError, StartError
-from sandbox.files import files_below
-from sandbox.given import check_settings
+from sandbox.files import files_below, unread
+from sandbox.given import check_settings, read_once
 from sandbox.hostcalls import HostFunction, WithCall
 from sandbox.network import Network
 from sandbox.session import Sandbox
@@ -79,6 +79,10 @@ class Pool:
     ) -> None:
         if size < 1:
             raise ValueError(f"a pool of {size} sandboxes: it must hold at least 1")
+        if "packages" in settings:
+            settings["packages"] = read_once(settings["packages"])
+        if "network" in settings:
+            settings["network"] = read_once(settings["network"])
         check_settings(image=image, **settings)
         self.image = image
         self.size = size
@@ -115,9 +119,7 @@ class Pool:
     def wait(self, timeout: float | None = None) -> bool:
         """Waits until `size` sandboxes are ready; whether they are after `timeout` seconds. Raises as `take` does."""
         with self._changed:
-            self._changed.wait_for(
-                lambda: len(self._idle) >= self.size or self._closed or self._failure, timeout
-            )
+            self._changed.wait_for(lambda: len(self._idle) >= self.size or self._over(), timeout)
             self._raise_if_over()
             return len(self._idle) >= self.size
 
@@ -303,6 +305,12 @@ def _well(box: Sandbox) -> bool:
 
 
 def _size(paths: Iterable[Path]) -> int:
-    """Bytes of files, and of folders with all that is in them."""
-    files = (file for path in paths for file in ([path] if path.is_file() else files_below(path)))
-    return sum(file.stat().st_size for file in files)
+    """Bytes of files, and of folders with all that is in them. Raises FileError."""
+    size = 0
+    for path in paths:
+        try:
+            files = [path] if path.is_file() else files_below(path)
+            size += sum(file.stat().st_size for file in files)
+        except (OSError, ValueError) as error:
+            raise unread(path, error) from error
+    return size

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections import defaultdict
 from pathlib import Path
 
 
 def processes_naming(text: str) -> set[int]:
-    """Ids of processes whose command line names `text`, a path: at the start of an argument, or after its `=` or `:`."""
-    wanted = text.encode()
-    return {pid for pid in _ids() if wanted in _read(pid, "cmdline")}
+    """Ids of processes whose command line names `text`, a path or what is below it: as an argument, or after its `=` or `:`."""
+    named = re.compile(rb"(?:^|[\0=:]|://)" + re.escape(os.fsencode(text)) + rb"(?:[/\0:,]|$)")
+    return {pid for pid in _ids() if named.search(_read(pid, "cmdline"))}
 
 
 def descendants(ancestors: set[int]) -> set[int]:

@@ -28,6 +28,7 @@ ATTEMPTS = 2
 """How often a cell is sent when its kernel is found dead before it has begun."""
 
 CLOSED = "this sandbox is closed; make a new one"
+CLOSED_EARLY = "this sandbox was closed while it started"
 
 
 class Sandbox:
@@ -67,6 +68,7 @@ class Sandbox:
         label: str = "",
         backend: BackendName = "auto",
     ) -> None:
+        network, packages = given.read_once(network), given.read_once(packages)
         given.check_settings(
             image=image,
             limits=limits,
@@ -124,6 +126,14 @@ class Sandbox:
 
         Raises a SandboxError, and leaves nothing.
         """
+        live = self._live
+        if live is not None and live.kernel_up:
+            return
+        self._turns.check()
+        with self._turns.lock:  # what another thread wants to run waits until it is up
+            self._start()
+
+    def _start(self) -> None:
         for name in self._inputs:
             check_input_name(name)
         if self._closed:
@@ -135,13 +145,14 @@ class Sandbox:
             with turn_to_start(starts_at, lambda: self._closed):
                 self._live = live
                 live.start(self._inputs)
-            if self._closed:
-                raise SandboxClosed("this sandbox was closed while it started")
-        except BaseException:
-            if self._live is live:
-                self._live = None
-            live.close()  # also where another thread closed it already: something may have come up since
+        except BaseException as error:
+            self._end(live)  # also where another thread closed it already: something may have come up since
+            if self.closed and isinstance(error, Exception):
+                raise SandboxClosed(CLOSED_EARLY) from error
             raise
+        if self.closed:  # by another thread
+            self._end(live)
+            raise SandboxClosed(CLOSED_EARLY)
 
     def _made(self) -> tuple[Live, str]:
         """One that is not started yet, and where it will be."""
@@ -185,9 +196,19 @@ class Sandbox:
             live.end_connections()
 
     def _tear_down(self) -> None:
-        live, self._live = self._live, None
+        live = self._live
         if live is not None:
+            self._end(live)
+
+    def _end(self, live: Live) -> None:
+        try:
             live.close()
+        except BaseException:  # Ctrl-C: once more, for a sandbox that is left would go on for a while
+            live.close()
+            raise
+        finally:
+            if self._live is live:
+                self._live = None
 
     # -- for a pool ----------------------------------------------------------------------------------------------
 
@@ -376,7 +397,7 @@ class Sandbox:
     def _brought_up(self) -> list[Output]:
         live = self._live
         if live is None:
-            self.start()
+            self._start()
             return []
         said, _ = self._settle(live)
         if self._untold is None or self._untold == LOST_VARIABLES:
@@ -388,7 +409,7 @@ class Sandbox:
             except SandboxError as error:
                 self._untold = f"everything: {error}"
         self._tear_down()
-        self.start()
+        self._start()
         said.append(Notice("the sandbox was started afresh: variables and files that were in it are gone"))
         return said
 

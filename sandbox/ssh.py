@@ -129,7 +129,11 @@ def _command(url: str, place: Path) -> list[str]:
     program = shutil.which("ssh")
     if program is None:
         raise EngineNotFound(f"{url}: there is no `ssh` on the PATH; install OpenSSH's client")
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError as error:
+        raise EngineNotFound(f"{url}: {error}; write it as ssh://user@host:port") from None
     # `cat` ends when this process does, however that happens, and the tunnel with it
     return [program, *_options(parts), "-L", f"{place}:{parts.path or REMOTE_SOCKET}", "--", _host(parts), "cat"]  # fmt: skip
 

@@ -76,7 +76,7 @@ def readable_by_all(path: Path) -> bool:
     """Whether another user may read a file or a folder: what is not is sent through the bridge by us, who may."""
     try:
         mode = path.stat().st_mode
-    except OSError:
+    except (OSError, ValueError):
         return False
     if stat.S_ISDIR(mode):
         return mode & 0o005 == 0o005

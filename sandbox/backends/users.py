@@ -16,6 +16,8 @@ SUPERVISOR, AGENT, GROUP = 10001, 10002, 10001
 INSIDE = (SUPERVISOR, AGENT)
 SPARE = 0x7000_0000
 """The first of the numbers on a machine that no user, container or service is given (systemd's list of them says so)."""
+FIRST_UNUSED, UNUSABLE = 65_000, 2
+"""Of the first 65,536 numbers, those from here on are hardly given to anybody, and the last two are nobody's own."""
 
 Extents = tuple[tuple[int, int], ...]
 
@@ -51,7 +53,10 @@ def find_users() -> Users:
     own_uid, own_gid = os.geteuid(), os.getegid()
     alone = Users(((0, own_uid),), ((0, own_gid),))
     if own_uid == 0:
-        uids, gids = SPARE, SPARE
+        spare_uid, spare_gid = (_spare(Path("/proc/self", file)) for file in ("uid_map", "gid_map"))
+        if spare_uid is None or spare_gid is None:
+            return alone
+        uids, gids = spare_uid, spare_gid
     elif shutil.which("newuidmap") and shutil.which("newgidmap"):
         names = (str(own_uid), _user_name(own_uid))
         first_uid, first_gid = (_range(Path("/etc", file), names) for file in ("subuid", "subgid"))
@@ -64,6 +69,16 @@ def find_users() -> Users:
         ((0, own_uid), *((inside, uids + n) for n, inside in enumerate(INSIDE))),
         ((0, own_gid), (GROUP, gids)),
     )
+
+
+def _spare(file: Path) -> int | None:
+    """`SPARE`, or where this user namespace lacks it, as a container's of a user does, numbers at the end of those it has."""
+    extents = [(int(start), int(count)) for start, _, count in map(str.split, file.read_text().splitlines())]
+    if any(start <= SPARE and SPARE + len(INSIDE) <= start + count for start, count in extents):
+        return SPARE
+    start, count = max(extents)
+    first = start + count - len(INSIDE) - UNUSABLE
+    return first if first >= max(start, FIRST_UNUSED) else None
 
 
 def _range(file: Path, names: Sequence[str]) -> int | None:

@@ -7,6 +7,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+from . import frames
+
 Emit = Callable[[dict[str, Any], bytes], None]
 
 HEAD_SHARE = 3 / 4
@@ -86,12 +88,13 @@ class OutputGate:
 
     def _add(self, header: dict[str, Any], body: bytes) -> None:
         cost = len(body) + OVERHEAD
-        if cost <= self._head_left:
+        carried = len(body) <= frames.MAX_BODY  # more than that no frame does, whatever the limit
+        if carried and cost <= self._head_left:
             self._head_left -= cost
             self._emit(header, body)
             return
         self._head_left = 0
-        if cost > self._tail_limit:
+        if not carried or cost > self._tail_limit:
             self._drop(len(body))
             return
         self._tail.append((header, body))

@@ -20,11 +20,10 @@ NameOf = Callable[[str], str | None]
 def brief(error: BaseException, name_of: NameOf) -> list[str]:
     """Lines that say where `error` came from, what it is, and what it was caused by."""
     lines: list[str] = []
-    if not isinstance(error, SyntaxError):
-        frames = list(_frames(error.__traceback__, name_of))
-        if frames:
-            lines.append("Traceback (most recent call last):")
-            lines += _elide(frames)
+    frames = list(_frames(error.__traceback__, name_of))  # none where it is the cell that cannot be compiled
+    if frames:
+        lines.append("Traceback (most recent call last):")
+        lines += _elide(frames)
     lines += _message(error, name_of)
     lines += _chain(error)
     return lines

@@ -179,7 +179,7 @@ class EngineHost:
 
 class ProcessHost:
     def existing(self, label: str) -> list[Callable[[], None]]:
-        named = processes_naming(f"\0sandbox_guest.launcher\0{label}\0")
+        named = processes_naming(f"sandbox_guest.launcher\0{label}")
         return [partial(self._end, pid) for pid in named - descendants(named)]
 
     def _end(self, pid: int) -> None:

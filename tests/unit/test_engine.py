@@ -126,6 +126,29 @@ def test_a_tcp_docker_host_that_refuses_is_named(machine: Path, monkeypatch: pyt
             find_engine()
 
 
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"DOCKER_HOST": "tcp://127.0.0.1:1", "DOCKER_CERT_PATH": "/nowhere"}, "correct DOCKER_CERT_PATH"),
+        ({"DOCKER_HOST": "tcp://127.0.0.1:1", "DOCKER_TLS_VERIFY": "1"}, "correct DOCKER_CERT_PATH"),
+        ({"DOCKER_HOST": "ssh://u@h:99999999"}, "write it as ssh://user@host:port"),
+        ({"DOCKER_HOST": "ssh://[::1"}, "write it as ssh://user@host:port"),
+        ({"DOCKER_HOST": "tcp://h:99999999"}, "Port out of range 0-65535"),
+        ({"DOCKER_HOST": "x://y"}, "Invalid bind address protocol"),
+    ],
+)
+def test_settings_of_an_engine_that_are_none_are_named(
+    machine: Path, monkeypatch: pytest.MonkeyPatch, settings: dict[str, str], said: str
+) -> None:
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(EngineNotFound) as caught:
+        find_engine()
+    assert f"DOCKER_HOST={settings['DOCKER_HOST']}" in str(caught.value)
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
 def test_the_current_docker_context_is_read(machine: Path, listen: Listen) -> None:
     listen(machine / "context.sock", OK)
     listen(machine / "system.sock", OK)
@@ -328,3 +351,26 @@ def test_errors_exit_with_four_and_one_line(machine: Path, capsys: pytest.Captur
     output = capsys.readouterr()
     assert output.out == ""
     assert len(output.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("argument", "named"),
+    [
+        ("{}", True),
+        ("{}/containerd.toml", True),
+        ("--exec-root={}", True),
+        ("unix://{}/docker.sock", True),
+        ("{}:/mnt", True),
+        ("{}ution.txt", False),
+        ("/var/tmp{}", False),
+        ("see {} for more", False),
+    ],
+)
+def test_only_who_names_a_path_itself_is_found(tmp_path: Path, argument: str, named: bool) -> None:
+    """What is found is ended: the path in the middle of another, or of words, is none."""
+    command = ["sleep", "60", argument.format(tmp_path / "exec")]
+    with subprocess.Popen(["sh", "-c", "read _", *command], stdin=subprocess.PIPE) as process:
+        try:
+            assert (process.pid in processes_naming(str(tmp_path / "exec"))) is named
+        finally:
+            process.kill()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
+from sandbox import image_packages
 from sandbox.errors import ImageError
-from sandbox.image_packages import parse, resolve
+from sandbox.image_packages import Resolved, parse, resolve
 from sandbox.wheels import Target
 from tests.sites import Site
 from tests.wheels import folder, source, wheel
@@ -52,6 +54,9 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         wheel("needs_old", "1.0", requires=["numpy<2"]),
         wheel("needs_any", "1.0", requires=["numpy"]),
         wheel("plus", "1.0", requires=["beta; extra == 'more'"], extra="Provides-Extra: more\n"),
+        wheel("needs_more", "1.0", requires=["plus[more]"]),
+        wheel("needs_newer", "1.0", requires=["alpha>=9"]),
+        wheel("needs_foreign", "1.0", requires=["foreign>=3"]),
         wheel("numpy", "1.9.0"),
         wheel("numpy", "2.0.0"),
         wheel("foreign", "3.0", tag=FOREIGN),
@@ -78,11 +83,25 @@ def chosen(*asked: str, python: str = "3.11.2") -> dict[str, str]:
         (["numpy>=2", "beta"], {"beta": "2.0"}),
         (["plus"], {"plus": "1.0"}),
         (["plus[more]"], {"plus": "1.0", "beta": "2.0"}),
+        (["needs_more"], {"needs-more": "1.0", "plus": "1.0", "beta": "2.0"}),
         (["beta; sys_platform == 'win32'"], {}),
     ],
 )
 def test_what_is_added(asked: list[str], added: dict[str, str]) -> None:
     assert chosen(*asked) == added
+
+
+def test_a_dependency_with_extras_is_asked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[list[str]] = []
+    ask = image_packages._ask_pip
+
+    def counted(wanted: Sequence[str], installed: Mapping[str, str], inside: Target) -> list[Resolved]:
+        asked.append(list(wanted))
+        return ask(wanted, installed, inside)
+
+    monkeypatch.setattr(image_packages, "_ask_pip", counted)
+    chosen("needs_more")
+    assert asked == [["needs_more"], ["needs_more", "plus[more]"]]
 
 
 def test_what_the_python_inside_needs_is_added_whatever_pip_runs_on() -> None:
@@ -108,6 +127,8 @@ def test_hashes_are_those_of_the_files(index: Path) -> None:
             "alpha==9: there is no such version with a wheel for Python 3.11 on x86_64: there are 1.0, 1.2",
         ),
         (["foreign"], "foreign: has no wheel for Python 3.11 on x86_64"),
+        (["needs_newer"], "alpha>=9: there is no such version with a wheel for Python 3.11 on x86_64"),
+        (["needs_foreign"], "foreign>=3: has no wheel for Python 3.11 on x86_64"),
         (["sourced"], "sourced: has no wheel for Python 3.11 on x86_64, and nothing is built on the host"),
         (["numpy==1.9.0"], "numpy==1.9.0 does not fit the image, which has numpy 2.0.0"),
         (["needs_old"], "needs-old 1.0 depends on numpy<2; the image has numpy==2.0.0"),

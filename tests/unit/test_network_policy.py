@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sandbox import Network
-from sandbox.network import Entry, Forbidden, connect, host_name, is_address, refusal_of
+from sandbox.network import CONNECT_SECONDS, Entry, Forbidden, connect, host_name, is_address, refusal_of
+from sandbox.network_http import HEAD_SECONDS
 
 
 def network(*allow: str, **settings: object) -> Network:
@@ -279,6 +280,33 @@ def test_a_name_is_resolved_once_and_only_what_passed_is_connected_to() -> None:
         )
     assert tried == [("8.8.8.8", 443), ("1.1.1.1", 443)]
     assert next(answers) == ["127.0.0.1"]
+
+
+SIX = ["2600:9000::1", "2600:9000::2", "2600:9000::3", "2600:9000::4", "2600:9000::5"]
+
+
+@pytest.mark.parametrize(
+    ("addresses", "expected"),
+    [
+        ([*SIX, "8.8.8.8"], [SIX[0], "8.8.8.8", SIX[1], SIX[2]]),
+        (["8.8.8.8", *SIX], ["8.8.8.8", SIX[0], SIX[1], SIX[2]]),
+        (SIX, SIX[:4]),
+        ([SIX[0], "8.8.8.8", "1.1.1.1"], [SIX[0], "8.8.8.8", "1.1.1.1"]),
+    ],
+)
+def test_the_families_of_addresses_are_tried_in_turn(addresses: list[str], expected: list[str]) -> None:
+    tried: list[str] = []
+
+    def connect_to(address: str, port: int) -> socket.socket:
+        tried.append(address)
+        raise TimeoutError("timed out")
+
+    with pytest.raises(TimeoutError):
+        network("a.example.com", resolve=lambda host, port: addresses, connect=connect_to).dial(
+            "a.example.com", 443
+        )
+    assert tried == expected
+    assert len(tried) * CONNECT_SECONDS < HEAD_SECONDS
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, Self
 
 import httpx2
@@ -226,6 +227,18 @@ def test_code_that_goes_before_it_has_asked_leaves_nothing(joined: Joined) -> No
 def test_a_head_without_end_is_refused(joined: Joined) -> None:
     said = everything(joined.raw(b"GET http://api.example.com/ HTTP/1.1\r\nX: " + b"x" * 100_000))
     assert said.startswith(b"HTTP/1.1 400") or said == b"(reset)"
+
+
+def test_a_connection_that_is_not_made_in_time_is_not_called_silent(site: Site) -> None:
+    def lost(address: str, port: int) -> socket.socket:
+        raise TimeoutError("timed out")
+
+    with Joined(replace(site.network("api.example.com"), connect=lost)) as joined:
+        answer = joined.client().get("http://api.example.com/")
+        said = "api.example.com could not be reached: timed out"
+        assert (answer.status_code, answer.reason) == (502, said)
+        told = joined.next_told()
+        assert (told.outcome, told.reason) == ("failed", said)
 
 
 def test_what_cannot_be_reached_is_said(site: Site) -> None:

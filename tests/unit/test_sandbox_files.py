@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from sandbox.errors import FileError
-from sandbox.files import check_input_name
+from sandbox.files import Files as HostFiles
+from sandbox.files import check_input_name, is_input
 from sandbox.guest.files import Files
 
 
@@ -170,3 +171,37 @@ def test_inputs_have_names_below_their_folder(name: str) -> None:
 )
 def test_other_names_of_inputs_are_taken(name: str) -> None:
     check_input_name(name)
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("data/a.csv", True),
+        ("/workspace/data/a.csv", True),
+        ("./data/a.csv", True),
+        ("/workspace/./data/b/a.csv", True),
+        (".//data/./a.csv", True),
+        ("data", False),
+        ("./data/", False),
+        ("out/data/a.csv", False),
+        ("database/a.csv", False),
+    ],
+)
+def test_an_input_is_one_however_its_path_is_written(path: str, expected: bool) -> None:
+    assert is_input(path) is expected
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("x" * 300, "File name too long"),
+        ("a\0b", "embedded null byte"),
+        ("missing", "No such file or directory"),
+        ("pipe", "is neither a file nor a folder"),
+    ],
+)
+def test_what_cannot_be_sent_says_why_and_nothing_of_space(tmp_path: Path, name: str, said: str) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    bridge: Any = None  # nothing is sent
+    with pytest.raises(FileError, match=f"cannot be read on the host: {said}$"):
+        HostFiles(bridge, 1).put_inputs({"a.csv": tmp_path / name})

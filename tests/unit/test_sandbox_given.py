@@ -26,6 +26,7 @@ WRONG: list[tuple[str, Any, str]] = [
     ("timeout", True, "timeout: is of type bool; give"),
     ("timeout", 0, "timeout: is 0; give"),
     ("timeout", math.nan, "timeout: is nan; give"),
+    ("timeout", 10**400, "timeout: is 1000"),
     ("max_timeout", -1, "max_timeout: is -1; give"),
     ("network", 5, "network: is of type int; give host names"),
     ("network", ["http://x"], "network: 'http://x' is not a host name; write the host alone: x; give"),
@@ -70,11 +71,20 @@ def test_every_setting_is_checked_and_what_fits_is_taken() -> None:
 
 
 @pytest.mark.parametrize(
+    "once", [iter, lambda values: (each for each in values), lambda values: map(str, values)]
+)
+def test_what_can_be_read_only_once_is_not_lost_to_the_check(once: Callable[[list[str]], Any]) -> None:
+    box = sandbox("minimal", packages=once(["humanize"]), network=once(["a.example"]))
+    assert (box._packages, str(box._network)) == (["humanize"], "a.example")
+
+
+@pytest.mark.parametrize(
     ("call", "message"),
     [
         (lambda box: box.run(None), "code: is of type NoneType; give Python as a text"),
         (lambda box: box.run(b"1"), "code: is of type bytes; give"),
         (lambda box: box.run("1", timeout="5"), "timeout: is of type str; give seconds"),
+        (lambda box: box.run("1", timeout=10**400), "timeout: is 1000"),
         (lambda box: list(box.stream("1", max_timeout=[])), "max_timeout: is of type list; give seconds"),
         (lambda box: box.write(5, "a"), "path: is of type int; give a path within /workspace"),
         (lambda box: box.write("a", 5), "content: is of type int; give text or bytes"),

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 import json
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sandbox.guest import frames
 from sandbox.guest.outputs import MAX_ERRORS, OVERHEAD, OutputGate, cut
 from sandbox.guest.tracebacks import brief
 from sandbox.text import TextCleaner, clean, clean_error
@@ -231,3 +235,48 @@ def test_an_exception_that_cannot_be_shown() -> None:
             raise RuntimeError
 
     assert "Hostile" in brief(Hostile(), name_of)[-1]
+
+
+@pytest.mark.parametrize(
+    ("cell", "last"),
+    [
+        (
+            lambda: ElementTree.fromstring("<a>"),
+            "xml.etree.ElementTree.ParseError: no element found: line 1, column 3",
+        ),
+        (lambda: ast.literal_eval("1 +"), "SyntaxError: invalid syntax"),
+        (lambda: compile("1 +", "<string>", "eval"), "SyntaxError: invalid syntax"),
+    ],
+)
+def test_a_syntax_error_of_text_that_code_read_has_its_line_in_the_cell(
+    cell: Callable[[], object], last: str
+) -> None:
+    with pytest.raises(SyntaxError) as caught:
+        cell()
+    lines = brief(caught.value, name_of)
+    assert lines[0] == "Traceback (most recent call last):"
+    assert lines[1].startswith("  Cell 1, line ")
+    assert lines[-1] == last
+
+
+def test_a_syntax_error_of_the_cell_itself_is_without_frames() -> None:
+    with pytest.raises(SyntaxError) as caught:
+        compile("x = = 1", __file__, "exec")
+    assert brief(caught.value, lambda file: "Cell 1" if file == "<cell>" else None)[0].startswith("  File ")
+
+
+def test_an_output_that_no_frame_carries_is_dropped_and_counted() -> None:
+    """With a limit of 200 MB, its head alone has room for it."""
+    sequencer = frames.Sequencer()
+    sent: list[dict[str, Any]] = []
+
+    def emit(header: dict[str, Any], body: bytes) -> None:
+        sequencer.wrap(header, body)
+        sent.append(header)
+
+    out = OutputGate(200_000_000, emit)
+    out.rich("result", {"text/plain": "x" * frames.MAX_BODY})
+    out.stream("stdout", "after")
+    out.finish()
+    assert [header["type"] for header in sent] == ["dropped", "stream"]
+    assert sent[0]["bytes"] > frames.MAX_BODY
