@@ -8,6 +8,7 @@ and tools by spaces.
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
@@ -323,14 +324,19 @@ def remark(settings: Settings, environ: Mapping[str, str] = os.environ) -> str |
     sandbox. None where there is none, or the person wants no lines."""
     if not settings.reaching or (settings.quiet and "quiet" not in settings.found):
         return None
-    said = ", ".join(f"{name} = {_shown(getattr(settings, name))}" for name in settings.reaching)
+    said = ", ".join(f"{name} = {_shown(name, getattr(settings, name))}" for name in settings.reaching)
     unkeyed = settings.api_key is not None and environ.get("OPENAI_API_KEY")
     mend = "; that endpoint gets no OPENAI_API_KEY unless you name it with --base-url" if unkeyed else ""
     return f"{FILE} sets {said}{mend}"
 
 
-def _shown(value: object) -> str:
-    """A value of a file, which may be made to deceive, within a line."""
+_SECRET_IN_ADDRESS = re.compile(r"(?<=//)[^/]*@|[?#].*", re.DOTALL)
+
+
+def _shown(name: str, value: object) -> str:
+    """A value of a file, which may be made to deceive, within a line; of an address without what may be secret in it."""
+    if name == "base_url":
+        value = _SECRET_IN_ADDRESS.sub("", str(value))
     text = _toml(
         list(value) if isinstance(value, tuple) else str(value) if isinstance(value, Path) else value
     )

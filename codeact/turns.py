@@ -22,7 +22,9 @@ class Turns:
     """From any thread. Not fair: of those that wait, any may be next."""
 
     def __init__(self) -> None:
-        self._changed = threading.Condition()
+        # entered itself, and not by way of the condition, whose own code Ctrl-C may end before it lets go of the lock
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
         self._user: int | None = None
 
     @contextmanager
@@ -35,7 +37,7 @@ class Turns:
         if self._user == me:
             raise UsageError("a task of this session is under way: read its events to the end first")
         try:
-            with self._changed:
+            with self._lock:
                 self._changed.wait_for(lambda: turn.gone or self._user is None)
                 if turn.gone:
                     raise Interrupted("ended before its turn came")
@@ -43,14 +45,14 @@ class Turns:
                 begun()
             yield
         finally:
-            with self._changed:
+            with self._lock:
                 if turn.on:
                     self._user, turn.on = None, False
                     self._changed.notify_all()
 
     def leave(self, turn: Turn, interrupt: Callable[[], None]) -> None:
         """The caller goes: its turn does not begin any more, or what it does is interrupted, and nothing of others."""
-        with self._changed:
+        with self._lock:
             turn.gone = True
             self._changed.notify_all()
             if turn.on:

@@ -265,6 +265,12 @@ def test_the_providers_own_endpoint_may_stand_in_a_file(tmp_path: Path) -> None:
     assert load({}, {}, tmp_path).api_key is None
 
 
+def test_what_may_be_secret_in_an_address_is_not_said(tmp_path: Path) -> None:
+    write(tmp_path, 'base_url = "https://me:pw@llm.example/v1?key=abc"')
+    said = remark(load({}, {}, tmp_path), {})
+    assert said == "codeact.toml sets base_url = 'https://llm.example/v1'"
+
+
 def test_what_a_found_file_says_cannot_draw_on_the_screen(tmp_path: Path) -> None:
     write(tmp_path, 'base_url = "http://a\\u001b[2J\\u202eb"\ntools = ["x\\u0007y"]')
     said = remark(load({}, {}, tmp_path), {})
