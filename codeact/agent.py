@@ -38,7 +38,7 @@ from codeact.tools.context import RunContext
 from codeact.types import ActionStyle, Model, Result, RunLimits, T
 from codeact.views import notebook
 from sandbox import Limits, Network, Pool
-from sandbox.given import a
+from sandbox.given import a, read_once
 from sandbox.types import parse_size
 
 MAX_UNREADABLE = 5
@@ -306,10 +306,10 @@ class Agent(Generic[T]):
 def _read_once(options: Options) -> Options:
     """The options that may be read only once, read."""
     read: Options = {}
-    if isinstance(packages := options.get("packages"), Iterator):
-        read["packages"] = tuple(packages)
-    if isinstance(network := options.get("network"), Iterator):
-        read["network"] = tuple(network)
+    if "packages" in options:
+        read["packages"] = read_once(options["packages"])
+    if "network" in options:
+        read["network"] = read_once(options["network"])
     return read
 
 
