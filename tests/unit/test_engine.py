@@ -369,8 +369,12 @@ def test_errors_exit_with_four_and_one_line(machine: Path, capsys: pytest.Captur
 def test_only_who_names_a_path_itself_is_found(tmp_path: Path, argument: str, named: bool) -> None:
     """What is found is ended: the path in the middle of another, or of words, is none."""
     command = ["sleep", "60", argument.format(tmp_path / "exec")]
-    with subprocess.Popen(["sh", "-c", "read _", *command], stdin=subprocess.PIPE) as process:
+    with subprocess.Popen(
+        ["sh", "-c", "echo; read _", *command], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
         try:
+            assert process.stdout is not None
+            process.stdout.read(1)  # it runs: before that it has no command line
             assert (process.pid in processes_naming(str(tmp_path / "exec"))) is named
         finally:
             process.kill()
