@@ -333,10 +333,15 @@ def remark(settings: Settings, environ: Mapping[str, str] = os.environ) -> str |
 _SECRET_IN_ADDRESS = re.compile(r"(?<=//)[^/]*@|[?#].*", re.DOTALL)
 
 
+def endpoint(url: str) -> str:
+    """An address without what may be secret in it: a name with a password, and what follows its path."""
+    return _SECRET_IN_ADDRESS.sub("", url)
+
+
 def _shown(name: str, value: object) -> str:
     """A value of a file, which may be made to deceive, within a line; of an address without what may be secret in it."""
     if name == "base_url":
-        value = _SECRET_IN_ADDRESS.sub("", str(value))
+        value = endpoint(str(value))
     text = _toml(
         list(value) if isinstance(value, tuple) else str(value) if isinstance(value, Path) else value
     )

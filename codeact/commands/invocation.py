@@ -6,7 +6,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
@@ -121,15 +121,11 @@ def say(line: str) -> None:
         discard(2)
 
 
-def load_settings(
-    flags: Mapping[str, Any],
-    recorded: Mapping[str, Any] | None = None,
-    tell: Callable[[str], None] = say,
-) -> Settings:
+def load_settings(flags: Mapping[str, Any], recorded: Mapping[str, Any] | None = None) -> Settings:
     """As `config.load`; what a codeact.toml that was found sets beyond the sandbox is told before anything is done."""
     settings = config.load(flags, recorded=recorded)
     if line := config.remark(settings):
-        tell(line)
+        say(line)
     return settings
 
 

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
-from urllib.parse import urlsplit, urlunsplit
 
 import click
 
@@ -293,22 +292,15 @@ def make_agent(
 
 def started_with(settings: Settings) -> dict[str, Any]:
     """What the record needs beside what the agent itself knows, so that the run can be carried on from any folder."""
+    url = settings.base_url or os.environ.get("OPENAI_BASE_URL")
     return {
-        "base_url": _endpoint(settings.base_url or os.environ.get("OPENAI_BASE_URL")),
+        "base_url": config.endpoint(url) if url else None,
         "tools": [_absolute(spec) for spec in settings.tools],
         "mcp": str(settings.mcp.absolute()) if settings.mcp else None,
         "tools_off": list(settings.tools_off),
         "approve": settings.approve,
         "found": list(settings.reaching),
     }
-
-
-def _endpoint(url: str | None) -> str | None:
-    """An address without what may be secret in it: a name with a password, and what follows its path."""
-    if not url:
-        return None
-    parts = urlsplit(url)
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
 def _absolute(spec: str) -> str:
