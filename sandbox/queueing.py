@@ -7,6 +7,7 @@ up. The first `PLACES` may go on, until they leave.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import hashlib
 import itertools
 import os
@@ -56,14 +57,28 @@ def _folder() -> Path:
 
 
 def _stand_in_line(folder: Path) -> tuple[Path, int]:
-    """A ticket, and the descriptor that holds it."""
+    """A ticket, and the descriptor that holds it.
+
+    One at a time: else one who comes late with an early number goes before those who are in already, and there are too many.
+    """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    while True:
-        ticket = folder / f"{time.monotonic_ns():020}-{os.getpid()}-{next(_numbers)}"
-        ticket.touch(mode=0o600, exist_ok=False)
-        descriptor = hold(ticket)
-        if descriptor is not None:
-            return ticket, descriptor
+    with _alone(folder):
+        while True:
+            ticket = folder / f"{time.monotonic_ns():020}-{os.getpid()}-{next(_numbers)}"
+            ticket.touch(mode=0o600, exist_ok=False)
+            descriptor = hold(ticket)
+            if descriptor is not None:
+                return ticket, descriptor
+
+
+@contextlib.contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _wait(ticket: Path, given_up: Callable[[], bool]) -> None:

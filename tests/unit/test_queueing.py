@@ -73,6 +73,27 @@ def test_no_more_at_once_than_there_are_places() -> None:
     assert most == 2
 
 
+def test_nobody_gets_in_between_a_number_and_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An early number whose place comes late would go before those who are in already."""
+    others: list[threading.Thread] = []
+    let_in = threading.Event()
+
+    def other() -> None:
+        with turn_to_start(ENGINE):
+            let_in.set()
+
+    def numbers() -> Iterator[int]:
+        others.append(threading.Thread(target=other))
+        others[0].start()
+        assert not let_in.wait(0.3)
+        yield from range(2)
+
+    monkeypatch.setattr(queueing, "_numbers", numbers())
+    with turn_to_start(ENGINE):
+        assert let_in.wait(30)
+    others[0].join()
+
+
 def test_other_processes_count_and_the_dead_do_not() -> None:
     with holder() as first, holder() as second:
         assert has_place(first)
