@@ -1,4 +1,5 @@
-"""Finds answers that a model made up: a constant given to `final_answer` that nothing it was shown holds."""
+"""Finds answers that a model made up, a constant given to `final_answer` that nothing it was shown holds, and such as come of
+finding nothing."""
 
 from __future__ import annotations
 
@@ -36,6 +37,19 @@ def is_founded(value: object, shown: Iterable[str], *, begun: bool) -> bool:
         case int() | float() if not isinstance(value, bool):
             return any(_rounds_to(number, value) for text in shown for number in _numbers(text))
     return True
+
+
+def says_nothing(answer: object) -> bool:
+    """Whether an answer, as JSON, holds nothing but zeros and what is empty: what a count, a sum or a filter gives where what it
+    compares is never equal. It may be right."""
+    match answer:
+        case dict():
+            return all(map(says_nothing, answer.values()))
+        case list():
+            return all(map(says_nothing, answer))
+        case bool():
+            return False
+    return not answer
 
 
 def _constant(source: str) -> str | float | None:

@@ -8,6 +8,7 @@ import html
 import re
 import textwrap
 import warnings
+from collections.abc import Iterator, Sequence
 
 _OPENS = re.compile(r"#|\"\"\"|'''|\"|'")
 _CLOSES = {
@@ -21,7 +22,6 @@ _FIRST_LINE = re.compile(
     r"|@\w|print\(|final_answer\(|[\w.]+(?:\[[^\]\n]*\])? = |%%?\w|!\w)"
 )
 _PROMPT = re.compile(r">>> ?|In ?\[[\d *]*\]: ?")
-_RETURNED = re.compile(r"^return (?=final_answer\()", re.MULTILINE)
 _CONTINUED = re.compile(r"\.\.\.(?: |$)|[ ]+\.\.\.: ?")
 _SPACES = {ord(c): " " for c in "\u00a0\u2000\u2001\u2002\u2003\u2007\u2009\u202f\u3000"}
 _INVISIBLE = {ord(c): None for c in "\0\ufeff\u200b\u200c\u200d\u2060\u00ad"}
@@ -131,19 +131,66 @@ def clean(source: str) -> str:
     """The cell as its author meant it: without REPL prompts and, where only that makes it parse, mended.
 
     Mends: common indentation, invisible characters, typographic spaces, quotes and signs, HTML entities, underscores
-    escaped as in Markdown, line numbers. A `return` before the answer is left out.
+    escaped as in Markdown, line numbers. What a `return` at the end returns, though it stands in no function, is shown.
     """
-    source = _RETURNED.sub("", _without_prompts(source))
-    if parse(source) is not None:
-        return source
+    source = _without_prompts(source)
+    if (tree := parse(source)) is not None:
+        return _without_returns(source, tree)
     mended = source
     for mend in (
         textwrap.dedent, _plain_spaces, _plain_quotes, html.unescape, _plain_underscores, _plain_signs, _without_numbers,
     ):  # fmt: skip
         before, mended = mended, mend(mended)
-        if mended != before and parse(mended) is not None:
-            return mended
+        if mended != before and (tree := parse(mended)) is not None:
+            return _without_returns(mended, tree)
     return source
+
+
+def _without_returns(source: str, tree: ast.Module) -> str:
+    """A cell is no function. What comes last is shown all the same, within a branch by `display`; a `return` that would have to
+    stop the cell stays the error that it is."""
+    lines = source.encode("utf-8", "surrogatepass").split(b"\n")
+    for found, nested in reversed(list(_last_returns(tree.body))):
+        shows = nested and found.value is not None and not _says(found.value)
+        several = isinstance(found.value, ast.Tuple)
+        first, last = found.lineno - 1, (found.end_lineno or found.lineno) - 1
+        if shows:
+            lines[last] = _inserted(lines[last], found.end_col_offset or 0, b"))" if several else b")")
+        start = found.col_offset
+        behind = lines[first][start + len("return") :].lstrip()
+        words = (
+            b"pass" if found.value is None else b"" if not shows else b"display((" if several else b"display("
+        )
+        lines[first] = lines[first][:start] + words + behind
+    made = b"\n".join(lines).decode("utf-8", "surrogatepass")
+    return made if parse(made) is not None else source
+
+
+def _says(value: ast.expr) -> bool:
+    match value:
+        case ast.Call(func=ast.Name(id="final_answer" | "print")):
+            return True
+    return False
+
+
+def _inserted(line: bytes, at: int, more: bytes) -> bytes:
+    return line[:at] + more + line[at:]
+
+
+def _last_returns(body: Sequence[ast.stmt], nested: bool = False) -> Iterator[tuple[ast.Return, bool]]:
+    """Where a body ends with `return`, in the order of the text; `nested`: in a statement that holds others."""
+    match body[-1] if body else None:
+        case ast.Return() as found:
+            yield found, nested
+        case ast.With(body=inner) | ast.AsyncWith(body=inner):
+            yield from _last_returns(inner, nested=True)
+        case ast.If(body=inner, orelse=other):
+            yield from _last_returns(inner, nested=True)
+            yield from _last_returns(other, nested=True)
+        case ast.Try(body=inner, handlers=handlers, orelse=other):
+            yield from _last_returns(other or inner, nested=True)
+            for handler in handlers:
+                yield from _last_returns(handler.body, nested=True)
 
 
 def _plain_spaces(source: str) -> str:

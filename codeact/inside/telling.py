@@ -11,6 +11,8 @@ from typing import Any
 
 from sandbox_guest.host import HostCallError, call
 
+from .misread import misread
+
 MAX_COLUMNS = 20
 MAX_LOOKED_AT = 200
 """Values that are searched for a key."""
@@ -91,12 +93,14 @@ def tell_of(result: Any) -> None:
 
 
 def tell(error: BaseException | None = None) -> None:
-    """Tells the host which variables there are; what the last call of this cell gave, in case no variable holds it; and where
-    the key is that was looked for in vain."""
+    """Tells the host which variables there are; what the last call of this cell gave, in case no variable holds it; where
+    the key is that was looked for in vain; and what a value was taken for that it is not."""
+    main = vars(sys.modules["__main__"])
     found = {
         "variables": names(),
         "call": _unless_changed(_last_call),
         "place": _unless_changed(_place_of, error),
+        "misread": _unless_changed(misread, error, main),
     }
     try:
         call("names", found)

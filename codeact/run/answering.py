@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from codeact import events
+from codeact import events, unseen
 from codeact.answers import Answer, Check
 from codeact.errors import Answered
 from codeact.run.record import Record
+from sandbox.errors import HostCallRefused
 from sandbox.hostcalls import Answer as Returned
 from sandbox.hostcalls import HostCall
 
 
 class Answering:
-    """`guess` is an answer in words that was asked about; it stands where nothing better comes. While `muted`, answers are
-    checked as ever, and kept for `again` alone: the code that gives them is executed again."""
+    """`small`: the model is a small one, and asked once about an answer that says nothing. `guess` is an answer in words that was
+    asked about; it stands where nothing better comes. While `muted`, answers are checked as ever, and kept for `again` alone:
+    the code that gives them is executed again."""
 
-    def __init__(self, check: Check, said: Mapping[str, str], record: Record) -> None:
-        self._check, self._said, self._record = check, said, record
+    def __init__(self, check: Check, said: Mapping[str, str], record: Record, *, small: bool) -> None:
+        self._check, self._said, self._record, self.small = check, said, record, small
+        self._asked_nothing = False
         self._accepted: deque[Answer] = deque()
         self._refused: deque[tuple[Any, str]] = deque()
         self.guess: Answer | None = None
@@ -31,6 +35,7 @@ class Answering:
         self._accepted.clear()
         self._refused.clear()
         self.guess = None
+        self._asked_nothing = False
 
     def take(self, call: HostCall) -> Returned:
         """`final_answer`, called by code in the sandbox. Raises HostCallRefused, which is raised in the cell."""
@@ -45,7 +50,13 @@ class Answering:
 
     def _take(self, given: Any, answer: Callable[[], Answer]) -> None:
         try:
-            (self._again if self.muted else self._accepted).append(answer())
+            made = answer()
+            if self.small and not self.muted and not self._asked_nothing and unseen.says_nothing(made.shown):
+                self._asked_nothing = True
+                raise HostCallRefused(
+                    self._said["says_nothing"].format(value=reprlib.repr(made.shown)), name="ValueError"
+                )
+            (self._again if self.muted else self._accepted).append(made)
         except Exception as refusal:
             if not self.muted:
                 self._refused.append((given, str(refusal)))
@@ -73,7 +84,7 @@ class Answering:
             file = None if answer.typed is None else self._record.keep_answer(*answer.typed)
             yield self._record.emit(events.AnswerGiven(answer=answer.shown, accepted=True, file=file))
 
-    def in_words(self, text: str, *, unfounded: bool, small: bool) -> Iterator[events.AnswerGiven | str]:
+    def in_words(self, text: str, *, unfounded: bool) -> Iterator[events.AnswerGiven | str]:
         """A plain reply is an answer. One that no code stands behind (`unfounded`), and one of a small model, is asked
         about once: yields the event, then what is asked. Raises Answered."""
         answer, problem = self._check.said(text)
@@ -85,7 +96,7 @@ class Answering:
         said = self._said
         if problem is not None:
             yield said["refused"].format(problem=problem)
-        elif self.guess is None and (unfounded or small):
+        elif self.guess is None and (unfounded or self.small):
             self.guess = answer
             yield said["not_run" if unfounded else "in_words"]
         else:

@@ -283,14 +283,16 @@ class Cells:
         if cell.status == "interrupted" and cell.lost is None:
             flooded = any(isinstance(output, Notice) and output.text == FLOODED for output in cell.outputs)
             return said["flooded" if flooded else "interrupted"]
-        if self._repeats.seen(source, CELL_NUMBER.sub("", text)):
+        again = self._repeats.seen(source, CELL_NUMBER.sub("", text))
+        if again and cell.status in ("ok", "timeout"):
             return said["repeated"]
         if cell.status == "timeout":
             return said["slow"]
         if cell.status != "ok":
             names = said["names"].format(names=observation.names_text(self._names)) if self._names else ""
             found = hints(source, cell, self._tools_inside, self._box, said)
-            return "\n".join(filter(None, (names, *self._told, *found, said["error"])))
+            last = said["repeated_error" if again else "error"]
+            return "\n".join(filter(None, (names, *self._told, *found, last)))
         if text == observation.NOTHING:
             return said["nothing"]
         return said["empty" if observation.is_empty(text) else "ok"]
@@ -385,9 +387,9 @@ class Cells:
     def take_names(self, payload: Any) -> None:
         """`names`, called by code in the sandbox: the variables that there are after a cell that failed, and its last call."""
         match payload:
-            case {"variables": dict() as found, "call": made, "place": place} if not self.restoring:
+            case {"variables": dict() as found} if not self.restoring:
                 self._names = {str(k)[:60]: str(v)[:400] for k, v in list(found.items())[:40]}
-                self._told = list(told(made, place, self._said))
+                self._told = list(told(payload, self._said))
 
 
 def _to_the_end(outputs: Generator[Output, None, CellResult]) -> Iterator[Output | CellResult]:

@@ -62,7 +62,7 @@ class Run:
         self._record = Record(self.id, self.folder)
         before = standing.usage if standing else Usage()
         self._meter = Meter(setup.limits, turns=self.first_turn - 1, usage=before)
-        self._answering = Answering(setup.check, setup.style.said, self._record)
+        self._answering = Answering(setup.check, setup.style.said, self._record, small=setup.model.small)
         self._repeats = Repeats()
         self._asking = Asking(setup.model, setup.style, self._record, self._meter, self._repeats)
         self.answer: Any = None
@@ -249,6 +249,7 @@ class Run:
         """Another model answers from here on."""
         self._setup = dataclasses.replace(self._setup, model=model)
         self._asking.use(model)
+        self._answering.small = model.small
         self._cells.use(self._setup)
         self._calls.use(model)
 
@@ -392,7 +393,7 @@ class Run:
         unfounded = (
             bool(self._held.files or self._held.values) and not self._cells.ran and not self._calls.made
         )
-        for step in self._answering.in_words(text, unfounded=unfounded, small=self._setup.model.small):
+        for step in self._answering.in_words(text, unfounded=unfounded):
             if isinstance(step, str):
                 self._repeats.seen(text, step)
                 yield self.observe(turn, step)

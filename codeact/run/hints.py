@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+import typing
 from collections.abc import Iterator, Mapping, Sequence
 
 from codeact.tools import prompt
@@ -20,18 +21,21 @@ MAX_NEAR = 3
 _NO_TOOL = re.compile(
     r"(?:cannot import name |module 'tools[\w.]*' has no attribute |^tools has no )'(\w+)'(?! from '(?!tools))"
 )
+_TWICE = re.compile(r"keyword argument repeated: (\w+)")
 _MISSING = re.compile(r"name '(\w+)' is not defined")
 
 
 def hints(
     source: str, cell: CellResult, tools: Sequence[Tool], box: Sandbox, said: Mapping[str, str]
 ) -> Iterator[str]:
-    """Lines for the model about a cell that failed: how to import a tool, which tools and files there are, what a
-    loop goes through, where `return` can stand."""
+    """Lines for the model about a cell that failed: how to import a name, which tools and files there are, where `return` can
+    stand, how many values a parameter takes."""
     match cell.error:
         case CellError("NameError", message) if missing := _MISSING.match(message):
             if lines := prompt.imports(tools, missing[1], source):
                 yield said["not_imported"].format(name=missing[1], imports=lines)
+            elif missing[1] in typing.__all__:  # signatures of tools are written with them
+                yield said["of_typing"].format(name=missing[1])
             elif tools:
                 yield _no_tool(missing[1], tools, said, called=f"{missing[1]}(" in source)
         case CellError("ImportError" | "AttributeError", message) if tools and (
@@ -39,11 +43,11 @@ def hints(
         ):
             yield _no_tool(missing[1], tools, said)
         case CellError("FileNotFoundError") if cell.lost is None:
-            yield _files(box, said)
+            yield _files(box, tools, said)
         case CellError("SyntaxError", message) if "'return' outside function" in message:
             yield said["outside"]
-        case CellError("TypeError", message) if message.startswith("string indices must be integers"):
-            yield said["keys"]
+        case CellError("SyntaxError", message) if twice := _TWICE.match(message):
+            yield said["twice"].format(name=twice[1])
 
 
 def _no_tool(name: str, tools: Sequence[Tool], said: Mapping[str, str], *, called: bool = True) -> str:
@@ -60,21 +64,26 @@ def _called(tool: Tool) -> str:
     return f"{tool.namespace}.{tool.signature}" if tool.namespace else tool.signature
 
 
-def told(call: object, place: object, said: Mapping[str, str]) -> Iterator[str]:
-    """The same, of what code in the sandbox said: what the last call gave, and where a key is."""
-    match call:
+def told(found: Mapping[str, object], said: Mapping[str, str]) -> Iterator[str]:
+    """The same, of what code in the sandbox said: what the last call gave, where a key is, what a variable is not."""
+    match found.get("call"):
         case [str() as tool, str() as gave]:
             yield said["gave"].format(tool=tool[:MAX_NAME], gave=gave[:MAX_SHAPE])
-    match place:
+    match found.get("place"):
         case [str() as key, str() as path]:
             yield said["place"].format(key=key[:MAX_NAME], path=path[:MAX_SHAPE])
+    match found.get("misread"):
+        case [str() as name, ("text" | "key" | "dict" | "list" | "none") as kind, str() as meant]:
+            yield said[f"is_{kind}"].format(name=name[:MAX_NAME], meant=meant[:MAX_SHAPE])
 
 
-def _files(box: Sandbox, said: Mapping[str, str]) -> str:
+def _files(box: Sandbox, tools: Sequence[Tool], said: Mapping[str, str]) -> str:
     try:
         names = [file.path for file in box.list("data")]
     except SandboxError:
         return ""
     more = f" and {len(names) - MAX_FILES} more" if len(names) > MAX_FILES else ""
     shown = ", ".join(f"data/{name[:MAX_NAME]}" for name in names[:MAX_FILES]) + more
+    if not names and 0 < len(tools) <= MAX_TOOLS:
+        return said["no_files_but_tools"].format(known=", ".join(tool.path for tool in tools))
     return said["files"].format(names=shown) if names else said["no_files"]

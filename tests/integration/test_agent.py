@@ -185,7 +185,7 @@ def test_a_small_model_is_asked_for_the_value(tmp_path: Path) -> None:
 
 def test_a_small_models_turn_ends_at_its_first_block(tmp_path: Path) -> None:
     two = f"{block('print(1)')}\nand then\n{block('print(2)')}"
-    result, _ = solve(tmp_path, [two, block("final_answer(0)")], small=True)
+    result, _ = solve(tmp_path, [two, block("final_answer('a')")], small=True)
     assert "Output:\n1" in observations(result)[0]
     assert "Output:\n2" not in observations(result)[0]
 
@@ -367,6 +367,21 @@ def test_a_small_model_is_asked_once_where_a_constant_comes_from(tmp_path: Path)
     assert observations(result)[1].startswith("The value 42 was in no output")
     assert (result.status, result.answer, result.usage.calls) == ("answered", 42, 3)
     assert solve(tmp_path, replies)[0].usage.calls == 2
+
+
+def test_a_small_model_is_asked_once_about_an_answer_that_comes_of_finding_nothing(tmp_path: Path) -> None:
+    found = "found = [word for word in ('north', 'south') if word == 'North']"
+    counted, right = (
+        block(f"{found}\nfinal_answer({{'North': len(found)}})"),
+        block("final_answer(['north'])"),
+    )
+    result, _ = solve(tmp_path, [counted, right], small=True)
+    assert "ValueError: {'North': 0} is what comes out where nothing was found" in observations(result)[0]
+    assert "Variables that exist now: found (list of 0)." in observations(result)[0]
+    assert result.answer == ["north"]
+    stood_by, _ = solve(tmp_path, [counted, counted], small=True)
+    assert (stood_by.answer, stood_by.usage.calls) == ({"North": 0}, 2)
+    assert solve(tmp_path, [counted])[0].usage.calls == 1
 
 
 def test_a_small_model_that_answers_without_the_tools_it_has_is_asked_once(tmp_path: Path) -> None:

@@ -151,7 +151,9 @@ def test_what_the_last_call_gave_is_told_in_its_shape_when_code_fails(tmp_path: 
     shape = "dict with 'orders' (list of 2, the first a dict with 'id', 'lines' (list of 1)), 'pages', 'by'"
     assert f"one ({shape})" in first
     assert f"The last call, of orders, gave a {shape}." in first
-    assert "\nA loop over a dict goes through its keys, which are texts: loop over the list in it.\n" in keys
+    assert (
+        "\norder is a key, for a loop over a dict goes through its keys: loop over one['orders'].\n" in keys
+    )
     assert "last call" not in second
     assert f"one ({shape})" in second
     assert "\n'id' is here: one['orders'][0]['id'].\n" in second
@@ -164,16 +166,26 @@ def test_code_that_takes_for_given_what_is_not_there_is_told_what_there_is(tmp_p
     file.write_text("a\n1\n")
     codes = [
         "open('data/waits.csv')",
-        "return 1",
+        "while True:\n    return 1",
+        "def of(o: Any): ...",
+        "add(a=1, b=2, b=3)",
+        "add(a=1, b=2, b=3)",
         "def final_answer(value): return value\nfinal_answer(add(1, 2))",
     ]
     plus = tool(effects="read", name="add")(lambda a, b: a + b)
     with_file = solve(tmp_path, codes, [plus], {"sales.csv": file})
-    missing, returned, _ = observations(with_file)
+    missing, returned, typed, twice, again, _ = observations(with_file)
     assert "\nThe files in `data/` are: data/sales.csv.\n" in missing
     assert "\nCode of a block stands in no function, so nothing can be returned" in returned
+    assert "\nAny is not there: write from typing import Any before it is used.\n" in typed
+    value = "\nb takes one value in a call: leave it out, or call once for each value.\n"
+    assert f"{value}The code failed at the line shown. " in twice
+    assert f"{value}This is the same code as before, and it fails in the same way. " in again
     assert with_file.answer == 3  # the definition would have had nobody hear of it
-    assert "\nThere are no files in `data/`.\n" in observations(solve(tmp_path, codes, [plus]))[0]
+    only_tools = observations(solve(tmp_path, codes, [plus]))[0]
+    assert (
+        "\nThere are no files in `data/`. What the task is about comes from these tools: add.\n" in only_tools
+    )
 
 
 def test_tools_that_there_are_not_are_answered_with_those_that_there_are(tmp_path: Path) -> None:

@@ -274,6 +274,21 @@ AS_MEANT = {
     "in quotation marks": ('"final_answer(42)"', ["final_answer(42)"]),
     "between dollar signs": ("$final_answer(42)$", ["final_answer(42)"]),
     "returned": ("return final_answer(42)", ["final_answer(42)"]),
+    "returned at the end": (fenced("x = 1\nreturn x"), ["x = 1\nx"]),
+    "returned from a branch": (
+        fenced("with more_time(9):\n    n = 'é'\n    return {\n        'n': n,\n    }  # both"),
+        ["with more_time(9):\n    n = 'é'\n    display({\n        'n': n,\n    })  # both"],
+    ),
+    "returned from either branch": (
+        fenced("if 'é' in n: return n, 1\nelse:\n    return"),
+        ["if 'é' in n: display((n, 1))\nelse:\n    pass"],
+    ),
+    "returned or not": (
+        fenced("try:\n    return print(f())\nexcept KeyError:\n    return final_answer(0)"),
+        ["try:\n    print(f())\nexcept KeyError:\n    final_answer(0)"],
+    ),
+    "returned too early": (fenced("for x in y:\n    return x"), ["for x in y:\n    return x"]),
+    "returned by a function": (fenced("def f():\n    return 3\n\nf()"), ["def f():\n    return 3\n\nf()"]),
     "underscore escaped": ("final\\_answer(5)", ["final_answer(5)"]),
     "behind words": ("The total is 42, so I call final_answer(42).", ["final_answer(42)"]),
     "in a tag": ("<final_answer>42</final_answer>", ["final_answer(42)"]),

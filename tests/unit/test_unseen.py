@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from codeact.unseen import made_up
+from codeact.unseen import made_up, says_nothing
 
 SHOWN = [
     "Task: Which city? Files: 60 rows of order 3e9412ab-77",
@@ -54,3 +54,15 @@ def test_before_anything_was_run_words_are_a_guess_though_they_were_shown(
     source: str, constant: str | None
 ) -> None:
     assert made_up(source, SHOWN, begun=False) == constant
+
+
+@pytest.mark.parametrize(
+    "answer", [0, 0.0, "", None, [], {}, [0, 0.0], {"a": 0, "b": [[], None]}, [{"n": ""}]]
+)
+def test_what_finding_nothing_gives_says_nothing(answer: object) -> None:
+    assert says_nothing(answer)
+
+
+@pytest.mark.parametrize("answer", [False, True, "0", "none", 1e-9, [0, 1], {"a": 0, "b": "x"}, [False]])
+def test_other_answers_say_something(answer: object) -> None:
+    assert not says_nothing(answer)
