@@ -72,6 +72,7 @@ _MARKUP = {"markdown", "md", "latex", "tex", "math", "mermaid"}
 
 _NEWLINE = re.compile(r"\r\n?|\n")
 _LANGUAGE_LINE = re.compile(r"\A\s*python3?:?\n", re.IGNORECASE)
+_TRACEBACK = re.compile(r"\s*Traceback \(most recent call last\)")
 Verdict = Literal["code", "call", "empty", "data", "other", "prose"]
 
 
@@ -214,7 +215,8 @@ class _Reader:
         if verdict == "code":
             self.found.append(_Found(source, block.start, stop, verdict))
         elif verdict != "prose":
-            self.passed.append(_Found(block.language, block.start, stop, verdict))
+            label = "traceback" if verdict == "data" and block.language == "python" else block.language
+            self.passed.append(_Found(label, block.start, stop, verdict))
 
     def _cut(self, block: Block, source: str) -> tuple[str, int] | None:
         """The code of a block before an invention that stands within it, and where that begins."""
@@ -303,6 +305,8 @@ def _judge(block: Block, body: str) -> tuple[Verdict, str]:
         return "prose", body
     python, inner = block.language == "python", unwrapped(body)
     source = clean(inner)
+    if python and _TRACEBACK.match(source):
+        return "data", source
     if python and not block.inline:
         return "empty" if is_empty(source) else "code", source
     if python or not block.language or block.language in _PLAIN:

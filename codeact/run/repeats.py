@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from codeact.errors import NoAnswer
 
-MOST = 5
+MOST = 3
 """Turns in a row that repeat what was done before, after which a run ends."""
 
 

@@ -274,6 +274,14 @@ AS_MEANT = {
     "in quotation marks": ('"final_answer(42)"', ["final_answer(42)"]),
     "between dollar signs": ("$final_answer(42)$", ["final_answer(42)"]),
     "returned": ("return final_answer(42)", ["final_answer(42)"]),
+    "a traceback for code": (
+        "```python\nTraceback (most recent call last):\n  Cell 1, line 4\nKeyError: 1\n```",
+        [],
+    ),
+    "a traceback behind code": (
+        f"{fenced(ONE)}\n```python\nTraceback (most recent call last):\n  x\nKeyError: 1\n```",
+        [ONE],
+    ),
     "returned at the end": (fenced("x = 1\nreturn x"), ["x = 1\nx"]),
     "returned from a branch": (
         fenced("with more_time(9):\n    n = 'é'\n    return {\n        'n': n,\n    }  # both"),

@@ -273,9 +273,9 @@ def test_an_answer_of_the_wrong_type_is_refused_with_what_is_wrong(tmp_path: Pat
 def test_doing_the_same_again_is_said_and_then_ends_the_run(tmp_path: Path) -> None:
     run = play(tmp_path, *[calls(("status", {"order_id": "A"}))] * 9)
     assert (run.result.status, run.result.answer) == ("no_answer", None)
-    assert "the same 5 times more" in str(run.result.error)
+    assert "the same 3 times more" in str(run.result.error)
     said = [observed.text for observed in run.of(events.Observed)]
-    assert len(said) == 6
+    assert len(said) == 4
     assert "These are the same calls as before" not in said[0]
     assert all("These are the same calls as before" in text for text in said[1:])
 
@@ -283,8 +283,8 @@ def test_doing_the_same_again_is_said_and_then_ends_the_run(tmp_path: Path) -> N
 def test_words_that_are_no_answer_again_and_again_end_the_run(tmp_path: Path) -> None:
     run = play(tmp_path, *["I count them."] * 9, output_schema={"type": "number"})
     assert (run.result.status, run.result.answer) == ("no_answer", None)
-    assert "the same 5 times more" in str(run.result.error)
-    assert len(run.of(events.Observed)) == 6
+    assert "the same 3 times more" in str(run.result.error)
+    assert len(run.of(events.Observed)) == 4
 
 
 @pytest.mark.parametrize(

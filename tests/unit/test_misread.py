@@ -21,7 +21,7 @@ def failed(source: str) -> list[str] | None:
     name, main = f"<cell {next(_numbers)}>", {"__name__": "__main__"}
     linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
     try:
-        exec(compile(source, name, "exec"), main)  # noqa: S102
+        exec(compile(source, name, "exec"), main)
     except Exception as error:  # noqa: BLE001
         return misread(error, main)
     raise AssertionError("it did not fail")
@@ -65,5 +65,5 @@ def test_values_of_anybodys_making_are_not_touched() -> None:
     source = "key = 'orders'\nkey['id']"
     linecache.cache["<odd>"] = (len(source), None, source.splitlines(keepends=True), "<odd>")
     with pytest.raises(TypeError) as raised:
-        exec(compile(source, "<odd>", "exec"), main)  # noqa: S102
+        exec(compile(source, "<odd>", "exec"), main)
     assert misread(raised.value, main) == ["key", "text", ""]
