@@ -21,6 +21,7 @@ _FIRST_LINE = re.compile(
     r"(?:import \w|from [\w.]+ import\b|def \w+\(|class \w+\b.*:|(?:for|while|with|if|try)\b.*:\s*$"
     r"|@\w|print\(|final_answer\(|[\w.]+(?:\[[^\]\n]*\])? = |%%?\w|!\w)"
 )
+_LINE_END = re.compile(r"\r\n?")
 _PROMPT = re.compile(r">>> ?|In ?\[[\d *]*\]: ?")
 _CONTINUED = re.compile(r"\.\.\.(?: |$)|[ ]+\.\.\.: ?")
 _SPACES = {ord(c): " " for c in "\u00a0\u2000\u2001\u2002\u2003\u2007\u2009\u202f\u3000"}
@@ -149,8 +150,11 @@ def clean(source: str) -> str:
 def _without_returns(source: str, tree: ast.Module) -> str:
     """A cell is no function. What comes last is shown all the same, within a branch by `display`; a `return` that would have to
     stop the cell stays the error that it is."""
-    lines = source.encode("utf-8", "surrogatepass").split(b"\n")
-    for found, nested in reversed(list(_last_returns(tree.body))):
+    returns = list(_last_returns(tree.body))
+    if not returns:
+        return source
+    lines = _LINE_END.sub("\n", source).encode("utf-8", "surrogatepass").split(b"\n")
+    for found, nested in reversed(returns):
         shows = nested and found.value is not None and not _says(found.value)
         several = isinstance(found.value, ast.Tuple)
         first, last = found.lineno - 1, (found.end_lineno or found.lineno) - 1
@@ -168,7 +172,7 @@ def _without_returns(source: str, tree: ast.Module) -> str:
 
 def _says(value: ast.expr) -> bool:
     match value:
-        case ast.Call(func=ast.Name(id="final_answer" | "print")):
+        case ast.Call(func=ast.Name(id="final_answer" | "print" | "display")):
             return True
     return False
 

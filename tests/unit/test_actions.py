@@ -295,6 +295,10 @@ AS_MEANT = {
         fenced("try:\n    return print(f())\nexcept KeyError:\n    return final_answer(0)"),
         ["try:\n    print(f())\nexcept KeyError:\n    final_answer(0)"],
     ),
+    "returned behind line ends of all kinds": (
+        json.dumps({"name": "python", "arguments": {"code": "x = 1\r\nif x:\r    return x"}}),
+        ["x = 1\nif x:\n    display(x)"],
+    ),
     "returned too early": (fenced("for x in y:\n    return x"), ["for x in y:\n    return x"]),
     "returned by a function": (fenced("def f():\n    return 3\n\nf()"), ["def f():\n    return 3\n\nf()"]),
     "underscore escaped": ("final\\_answer(5)", ["final_answer(5)"]),
