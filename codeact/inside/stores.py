@@ -1,6 +1,10 @@
 """Typed stores: parquet, feather, sqlite, duckdb. Their own schema is told; nothing is guessed."""
 
+import contextlib
+import os
+import shutil
 import sqlite3
+import tempfile
 from typing import Any
 
 from . import frames
@@ -13,6 +17,8 @@ _TABLES = 40
 _COLUMNS = 300
 _LARGE = 200 * MIB
 _READ_CELLS = 2_000_000
+_BESIDE = ("-wal", "-journal")
+"""Files beside a SQLite database, without which it is not as it was last written."""
 
 
 def describe_arrow(entry: dict[str, Any], source: Source, rows: int) -> None:
@@ -22,36 +28,66 @@ def describe_arrow(entry: dict[str, Any], source: Source, rows: int) -> None:
     opened: Any = source.path if source.plain else io.BytesIO(source.read(_LARGE))
     try:
         if entry["kind"] == "parquet":
-            _parquet(entry, need("pyarrow.parquet").ParquetFile(opened), rows)
+            schema = _parquet(entry, need("pyarrow.parquet").ParquetFile(opened), rows)
         else:
-            _feather(entry, need("pyarrow.feather").read_table(opened, memory_map=False), rows)
+            schema = _feather(entry, need("pyarrow.feather").read_table(opened, memory_map=False), rows)
     except Missing as missing:
         entry["problem"] = f"cannot be described: {missing}"
         return
     except Exception as error:  # noqa: BLE001 - a broken file raises anything
         entry["problem"] = f"the {entry['kind']} file cannot be opened: {reason(error)}"
         return
-    target, modules = source.binary()
-    line = Line(f"df = {call('pd.read_' + entry['kind'], target)}", (*modules, "pandas"))
-    entry["read"] = line.text()
+    if has("pandas"):
+        _offer_frame(entry, source, schema, rows)
+    else:
+        entry["read"] = _frame_line(entry, source, "").text()
+        entry["notes"].append("pandas is not in this image")
     odd = [column["name"] for column in entry["columns"] if not column["name"].isidentifier()]
     if odd:
         entry["notes"].append(
             f"unusual column names, use them exactly: {', '.join(repr(cut(name, 30)) for name in odd[:5])}"
         )
-    if not has("pandas"):
-        entry["notes"].append("pandas is not in this image")
-    elif (source.size or 0) < 50 * MIB:
-        frame = execute(line)
-        if frames.rounded(frame):
-            code = f"df = {call('pd.read_' + entry['kind'], target, dtype_backend='numpy_nullable')}"
-            line = Line(code, (*modules, "pandas"))
-            entry["read"], frame = line.text(), execute(line)
-        entry["read_verified"] = len(frame) == entry["rows"]
-        entry["columns"] = frames.columns(frame)
 
 
-def _parquet(entry: dict[str, Any], file: Any, rows: int) -> None:
+def _frame_line(entry: dict[str, Any], source: Source, after: str, **chosen: str) -> Line:
+    target, modules = source.binary()
+    return Line(f"df = {call('pd.read_' + entry['kind'], target, **chosen)}{after}", (*modules, "pandas"))
+
+
+def _offer_frame(entry: dict[str, Any], source: Source, schema: Any, rows: int) -> None:
+    """The line that makes a DataFrame; of a file that is not large, all is told as that frame has it."""
+    line = _frame_line(entry, source, "")
+    small = (source.size or 0) < 50 * MIB
+    frame = execute(line) if small else schema.empty_table().to_pandas()
+    after = _with_index(entry, frame)
+    if after:
+        line = _frame_line(entry, source, after)
+        frame = execute(line) if small else frame
+    entry["read"] = line.text()
+    if not small:
+        return
+    if frames.rounded(frame):
+        line = _frame_line(entry, source, after, dtype_backend="numpy_nullable")
+        entry["read"], frame = line.text(), execute(line)
+    entry["read_verified"] = len(frame) == entry["rows"] and not frames.rounded(frame)
+    entry["columns"] = frames.columns(frame)
+    entry["first_rows"] = frames.first_rows(frame.iloc[:, :_COLUMNS], rows)
+
+
+def _with_index(entry: dict[str, Any], frame: Any) -> str:
+    """What the line needs to have the index that pandas wrote among its columns; where it cannot be, a note."""
+    names = list(frame.index.names)
+    if names == [None] and type(frame.index).__name__ == "RangeIndex":
+        return ""
+    apart = set(names).isdisjoint(frame.columns) and frame.columns.nlevels == 1
+    if apart and None not in names and len(set(names)) == len(names):
+        return ".reset_index()"
+    told = ", ".join("without a name" if name is None else repr(cut(str(name), 30)) for name in names[:5])
+    entry["notes"].append(f"df has an index of its own ({told}), which is not among its columns: df.index")
+    return ""
+
+
+def _parquet(entry: dict[str, Any], file: Any, rows: int) -> Any:
     schema = file.schema_arrow
     entry["rows"] = file.metadata.num_rows
     small = file.metadata.num_rows * max(1, len(schema)) <= 20_000_000
@@ -67,12 +103,14 @@ def _parquet(entry: dict[str, Any], file: Any, rows: int) -> None:
     entry["first_rows"] = (
         _rows(head.to_pylist(), [field.name for field in schema]) if head is not None else []
     )
+    return schema
 
 
-def _feather(entry: dict[str, Any], table: Any, rows: int) -> None:
+def _feather(entry: dict[str, Any], table: Any, rows: int) -> Any:
     entry["rows"] = table.num_rows
     entry["columns"] = _arrow_columns(table.schema, table)
     entry["first_rows"] = _rows(table.slice(0, rows).to_pylist(), table.schema.names)
+    return table.schema
 
 
 def _rows(records: list[dict[str, Any]], names: list[str]) -> list[list[str]]:
@@ -108,20 +146,74 @@ def describe_sqlite(entry: dict[str, Any], source: Source, rows: int) -> None:
     if not source.plain:
         entry["notes"].append("packed: unpack it to a file before opening it with sqlite3")
         return
+    pending = [end for end in _BESIDE if _filled(source.path + end)]
+    if pending and _copied(entry, source, rows, pending):
+        return
     address = "file:" + _quoted(source.path) + "?mode=ro&immutable=1"
     line = Line(f"con = sqlite3.connect({address!r}, uri=True)", ("sqlite3",))
     try:
-        connection = sqlite3.connect(address, uri=True)
-        connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
-        names = connection.execute(
-            "SELECT name, type FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%'"
-        ).fetchall()
-        entry["tables"] = [_table(connection, name, kind, rows) for name, kind in names[:_TABLES]]
-        connection.close()
+        with contextlib.closing(sqlite3.connect(address, uri=True)) as connection:
+            count = _tables(entry, connection, rows)
     except sqlite3.Error as error:
         entry["problem"] = f"the database cannot be opened: {reason(error)}"
         return
-    _finish(entry, line, len(names))
+    if pending:
+        entry["read"], entry["read_verified"] = line.text(), False
+        entry["notes"].append(
+            f"its latest changes lie in the {pending[0]} file beside it and are not seen so: copy both files to one folder in "
+            "/workspace and open the copy with sqlite3"
+        )
+        return
+    _finish(entry, line, count)
+
+
+def _tables(entry: dict[str, Any], connection: sqlite3.Connection, rows: int) -> int:
+    """Tells the first tables; how many there are."""
+    connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
+    names = connection.execute(
+        "SELECT name, type FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%'"
+    ).fetchall()
+    entry["tables"] = [_table(connection, name, kind, rows) for name, kind in names[:_TABLES]]
+    return len(names)
+
+
+def _filled(path: str) -> bool:
+    with contextlib.suppress(OSError):
+        return os.stat(path).st_size > 0  # noqa: PTH116 - names may be no valid text
+    return False
+
+
+def _copied(entry: dict[str, Any], source: Source, rows: int, pending: list[str]) -> bool:
+    """Tells a database as a copy has it that was opened with what lies beside it; False where that cannot be done.
+
+    Data are read-only, and SQLite takes in changes by writing.
+    """
+    size = (source.size or 0) + sum(os.stat(source.path + end).st_size for end in pending)  # noqa: PTH116
+    if size > min(_LARGE, shutil.disk_usage(tempfile.gettempdir()).free // 2):
+        return False
+    ends = ", ".join(map(repr, ["", *pending]))
+    line = Line(
+        f"folder = tempfile.mkdtemp(); [shutil.copyfile({source.path!r} + end, folder + '/db' + end) for end in ({ends})]; "
+        "con = sqlite3.connect(folder + '/db')",
+        ("shutil", "sqlite3", "tempfile"),
+    )
+    try:
+        made = execute(line, None)
+    except OSError:
+        return False
+    try:
+        with contextlib.closing(made["con"]) as connection:
+            count = _tables(entry, connection, rows)
+    except sqlite3.Error:
+        return False
+    finally:
+        shutil.rmtree(made["folder"], ignore_errors=True)
+    entry |= {"read": line.text(), "read_verified": True}
+    entry["notes"].append(
+        f"its latest changes lie in the {pending[0]} file beside it: the line copies both and opens the copy"
+    )
+    _left_out(entry, count)
+    return True
 
 
 def _table(connection: Any, name: str, kind: str, rows: int, schema: str = "") -> dict[str, Any]:
@@ -200,6 +292,10 @@ def _finish(entry: dict[str, Any], line: Line, count: int) -> None:
         _read(table, one)
     if first is not None and "read" in first:
         entry |= {"read": first["read"], "read_verified": first.get("read_verified", False)}
+    _left_out(entry, count)
+
+
+def _left_out(entry: dict[str, Any], count: int) -> None:
     if count > _TABLES:
         entry["notes"].append(f"{count - _TABLES} more tables are not described")
     if not count:

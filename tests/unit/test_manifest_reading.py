@@ -11,6 +11,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import feather
 
 from codeact.inside import manifest
 
@@ -64,6 +65,70 @@ def test_ids_that_pandas_would_round_are_not_called_verified(tmp_path: Path) -> 
     entry = described(tmp_path / "ids.db")
     assert entry["read_verified"] is False
     assert "lose digits in 'id'" in entry["tables"][0]["notes"][0]
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+@pytest.mark.parametrize("mode", ["wal", "delete"])
+def test_a_database_is_read_with_the_changes_that_lie_beside_it(tmp_path: Path, mode: str) -> None:
+    path = tmp_path / "w.db"
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute(f"PRAGMA journal_mode={mode}")
+        connection.execute("CREATE TABLE t (a TEXT)")
+        connection.execute("INSERT INTO t VALUES ('kept')")
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        connection.execute("PRAGMA cache_size=1")  # what does not fit is written before it is committed
+        connection.execute("BEGIN")
+        connection.executemany("INSERT INTO t VALUES (?)", [("x" * 3000,)] * 100)
+        if mode == "wal":
+            connection.execute("COMMIT")
+        given = tmp_path / "given"
+        given.mkdir()
+        for one in tmp_path.glob("w.db*"):
+            (given / one.name).write_bytes(one.read_bytes())
+        (given / "w.db-shm").unlink(missing_ok=True)
+    before = sorted(given.iterdir())
+    entry = described(given / "w.db")
+    with closing(read(given / "w.db", "con")) as found:
+        (rows,) = found.execute("SELECT count(*) FROM t").fetchone()
+    assert (entry["tables"][0]["rows"], rows) == (101 if mode == "wal" else 1,) * 2
+    assert "latest changes lie in the" in entry["notes"][0]
+    assert sorted(given.iterdir()) == before
+
+
+@pytest.mark.parametrize("kind", ["parquet", "feather"])
+@pytest.mark.parametrize(
+    ("keys", "columns"),
+    [
+        (["day"], ["day", "shop", "sold"]),
+        (["day", "shop"], ["day", "shop", "sold"]),
+        ([], ["day", "shop", "sold"]),
+    ],
+)
+def test_an_index_is_among_the_columns(
+    tmp_path: Path, kind: str, keys: list[str], columns: list[str]
+) -> None:
+    frame = pd.DataFrame({"day": ["mo", "tu", "we"], "shop": [7, 8, 9], "sold": [1.5, 2.5, 3.5]})
+    table = pa.Table.from_pandas(frame.set_index(keys) if keys else frame)
+    path = tmp_path / f"a.{kind}"
+    pq.write_table(table, path) if kind == "parquet" else feather.write_feather(table, str(path))
+    entry = described(path)
+    assert [column["name"] for column in entry["columns"]] == columns
+    assert entry["first_rows"][0] == ["mo", "7", "1.5"]
+    assert read(path, "df").to_dict("list") == frame.to_dict("list")
+
+
+def test_a_range_with_a_name_is_among_the_columns(tmp_path: Path) -> None:
+    years = pd.RangeIndex(2001, 2004, name="year")
+    pd.DataFrame({"v": [1, 2, 3]}, index=years).to_parquet(tmp_path / "a.parquet")
+    assert read(tmp_path / "a.parquet", "df")["year"].tolist() == [2001, 2002, 2003]
+
+
+def test_an_index_that_cannot_be_a_column_is_told(tmp_path: Path) -> None:
+    pd.DataFrame({"v": [1, 2]}, index=["a", "b"]).to_parquet(tmp_path / "a.parquet")
+    entry = described(tmp_path / "a.parquet")
+    assert [column["name"] for column in entry["columns"]] == ["v"]
+    assert entry["first_rows"] == [["1"], ["2"]]
+    assert any("index of its own (without a name)" in note for note in entry["notes"])
 
 
 def test_a_series_keeps_its_name(tmp_path: Path) -> None:
