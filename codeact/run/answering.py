@@ -23,11 +23,11 @@ class Answering:
 
     def __init__(self, check: Check, said: Mapping[str, str], record: Record, *, small: bool) -> None:
         self._check, self._said, self._record, self.small = check, said, record, small
-        self._asked_nothing = False
         self._accepted: deque[Answer] = deque()
         self._refused: deque[tuple[Any, str]] = deque()
         self.guess: Answer | None = None
         self.muted = False
+        self._asked: set[bool] = set()  # whether muted
         self._again: list[Answer] = []
 
     def renew(self) -> None:
@@ -35,7 +35,12 @@ class Answering:
         self._accepted.clear()
         self._refused.clear()
         self.guess = None
-        self._asked_nothing = False
+        self._asked.clear()
+
+    def mute(self, muted: bool) -> None:
+        """What was asked about when code ran first is asked about when it runs again."""
+        self.muted = muted
+        self._asked.discard(True)
 
     def take(self, call: HostCall) -> Returned:
         """`final_answer`, called by code in the sandbox. Raises HostCallRefused, which is raised in the cell."""
@@ -51,8 +56,8 @@ class Answering:
     def _take(self, given: Any, answer: Callable[[], Answer]) -> None:
         try:
             made = answer()
-            if self.small and not self.muted and not self._asked_nothing and unseen.says_nothing(made.shown):
-                self._asked_nothing = True
+            if self.small and self.muted not in self._asked and unseen.says_nothing(made.shown):
+                self._asked.add(self.muted)
                 raise HostCallRefused(
                     self._said["says_nothing"].format(value=reprlib.repr(made.shown)), name="ValueError"
                 )

@@ -353,11 +353,13 @@ class Cells:
         """Brings a fresh kernel to the state that these cells left. Nothing of that is recorded."""
         self._recorded.load(self._record.log)
         self._interrupts_before = self._meter.interrupts
-        self.restoring = self._answering.muted = True
+        self.restoring = True
+        self._answering.mute(True)
         try:
             return self._restorer.restore(cells, self._meter.left(), files=files)
         finally:
-            self.restoring = self._answering.muted = False
+            self.restoring = False
+            self._answering.mute(False)
             self._connections.clear()
 
     def told(self, restored: Restored, reason: str, lost: str) -> Iterator[events.Event]:

@@ -382,6 +382,11 @@ def test_a_small_model_is_asked_once_about_an_answer_that_comes_of_finding_nothi
     stood_by, _ = solve(tmp_path, [counted, counted], small=True)
     assert (stood_by.answer, stood_by.usage.calls) == ({"North": 0}, 2)
     assert solve(tmp_path, [counted])[0].usage.calls == 1
+    died, _ = solve(
+        tmp_path, [counted, block("import os; os._exit(7)"), right], small=True, on_death="restore"
+    )
+    (restarted,) = [event for event in died.events if isinstance(event, events.SandboxRestarted)]
+    assert restarted.differences == ("cell 2 was not run again: the kernel ended with it",)
 
 
 def test_a_small_model_that_answers_without_the_tools_it_has_is_asked_once(tmp_path: Path) -> None:
