@@ -132,6 +132,8 @@ def _text(cell: Any) -> str:
             return str(cell).lower()
         case float() if cell == int(cell) if abs(cell) < 1e15 else False:
             return str(int(cell))
+        case float():
+            return _decimal(str(cell))
         case datetime():
             return (
                 cell.date().isoformat()
@@ -144,6 +146,11 @@ def _text(cell: Any) -> str:
             return str(cell)
         case _:
             return str(cell)
+
+
+def _decimal(written: str) -> str:
+    """With a fourth decimal where there are three, which in text may be a mark between thousands and here is none."""
+    return f"{written}0" if written[-4:-3] == "." else written
 
 
 def _sheet(

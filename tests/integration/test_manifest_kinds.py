@@ -331,6 +331,38 @@ answer = None
     assert old["notes"] == ["hidden in the workbook"]
 
 
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ([1.234, 5.0, 12.125, 7.0], ("decimal", "1.234", "12.125")),
+        ([-1.234, 5.5, 12.125, 7.25], ("decimal", "-1.234", "12.125")),
+        ([1.234, None, 12.125, 300], ("decimal", "1.234", "300")),
+        ([1234, 5, 12125, 7], ("integer", "5", "12125")),
+        (["1.234", "5", "12.125", "7"], ("integer", "5", "12125")),
+    ],
+)
+def test_numbers_of_a_sheet_are_what_they_are_and_marks_of_text_are_told(
+    guest: Guest, values: list[object], told: tuple[str, str, str]
+) -> None:
+    guest.evaluate(f"""
+import openpyxl
+book = openpyxl.Workbook()
+for row in [["name", "kg", "host"], *([f"n{{at}}", value, f"10.0.0.{{at}}"] for at, value in enumerate({values!r}))]:
+    book.active.append(row)
+book.save("numbers.xlsx")
+answer = None""")
+    (sheet,) = one(guest.describe("numbers.xlsx"))["sheets"]
+    (_, weight, _) = sheet["columns"]
+    assert (weight["type"], weight["min"], weight["max"]) == told
+    found = guest.evaluate(f"{sheet['read']}\nanswer = [df['kg'].min(), df['kg'].max()]")
+    assert [float(one) for one in found] == [float(one) for one in told[1:]]
+    if not isinstance(values[0], str):
+        assert "thousands" not in sheet["read"]
+        assert "note" not in weight
+        hosts = guest.evaluate(f"{sheet['read']}\nanswer = df['host'].tolist()")
+        assert hosts == [f"10.0.0.{at}" for at in range(4)]
+
+
 def test_tables_of_duckdb_are_found_in_their_schema(guest: Guest) -> None:
     guest.evaluate(
         "import duckdb; c = duckdb.connect('made/a.duckdb'); c.execute('create schema s; create table s.t as select 5 x'); "
