@@ -3,11 +3,14 @@
 import io
 import re
 from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
 from . import frames
-from .columns import cut
+from .cells import PANDAS_MISSING
+from .columns import Column, cut, describe
 from .delimited import Text, opened_text
 from .packages import has, need
 from .reading import Line, call, execute, reason
@@ -48,7 +51,8 @@ def describe_xml(entry: dict[str, Any], source: Source, rows: int) -> None:
                         **children,
                     }
                 stack.pop()
-                if len(stack) < 3:
+                del element[:]  # what is around it needs its text only
+                if len(stack) < 2:
                     element.clear()
     except ElementTree.ParseError as error:
         if not paths or "no element found" not in str(error):
@@ -91,8 +95,12 @@ def _offer_xml(
         return False
     line = Line(f"df = {call('pd.read_xml', target, xpath=f'/{root}/{path}')}", (*modules, "pandas"))
     try:
-        texts = execute(Line(line.code[:-1] + ", dtype=str)", line.imports))
-        line = _keeping_codes(line, "dtype", [texts])
+        names = [name for name in execute(line).columns if isinstance(name, str)]
+        written = _written([execute(Line(f"{line.code[:-1]}, converters={_marking(names)})", line.imports))])
+        kept = ", ".join(f"{name!r}: str" for name in sorted(filter(written.is_code, names)))
+        if kept:
+            line = Line(f"{line.code[:-1]}, dtype={{{kept}}})", line.imports)
+        line = _with_codes_that_look_missing(entry, line, written)
         frame = execute(line)
     except Exception:  # noqa: BLE001 - then it is told as a tree
         return False
@@ -106,27 +114,140 @@ def _offer_xml(
     return True
 
 
-def _keeping_codes(line: Line, option: str, tables: list[Any]) -> Line:
-    """The line, with columns kept as text in which numbers have leading zeros; ``tables`` are all text."""
-    codes = sorted({
-        name
-        for table in tables
-        for name in table.columns
-        if isinstance(name, str) and table[name].astype(str).str.fullmatch(r"0\d+").any()
-    })  # fmt: skip
-    if not codes:
-        return line
-    kinds = "{" + ", ".join(f"{name!r}: str" for name in codes) + "}"
-    return Line(f"{line.code[:-1]}, {option}={kinds})", line.imports)
+_AS_TEXT = "(lambda cell: '=' + cell if isinstance(cell, str) else '=')"
+"""A converter that hides from pandas what a cell may be: all others come after it has taken some for missing."""
+
+
+def _marking(names: Iterable[Any]) -> str:
+    return f"dict.fromkeys({list(names)!r}, {_AS_TEXT})"
+
+
+@dataclass(frozen=True)
+class _Written:
+    """The cells of columns as they are written, counted; and as what columns they are described."""
+
+    cells: dict[Any, Counter[str]]
+    columns: dict[Any, Column]
+
+    def is_code(self, name: Any) -> bool:
+        """Whether a column is to stay text, since numbers would lose leading zeros or digits."""
+        return self.columns[name].as_text or any(re.fullmatch(r"0\d+", cell) for cell in self.cells[name])
+
+
+def _written(tables: Iterable[Any]) -> _Written:
+    """What the tables hold, which were read with `_marking`; columns of one name are one."""
+    found: dict[Any, Counter[str]] = {}
+    for table in tables:
+        for at, name in enumerate(table.columns):
+            cells = (cell[1:].strip() if isinstance(cell, str) else "" for cell in table.iloc[:, at])
+            found.setdefault(name, Counter()).update(cells)
+    return _Written(found, {name: describe(str(name), cells) for name, cells in found.items()})
+
+
+def _with_codes_that_look_missing(entry: dict[str, Any], line: Line, written: _Written) -> Line:
+    """The line, with what pandas took for missing put back where it is a code, such as NA for Namibia."""
+    coded = {
+        name: column.pandas_marks
+        for name, column in written.columns.items()
+        if column.na_code and isinstance(name, str)
+    }
+    sure = {
+        name: marks[0] for name, marks in coded.items() if len(marks) == 1 and not written.cells[name][""]
+    }
+    _tell_codes(entry, [name for name in coded if name not in sure])
+    return Line(f"{line.code}.fillna({sure!r})", line.imports) if sure else line
+
+
+def _tell_codes(entry: dict[str, Any], names: list[str]) -> None:
+    if names:
+        told = ", ".join(repr(cut(name, 30)) for name in names[:5])
+        entry["notes"].append(f"codes such as 'NA' are missing values in df, in {told}")
+
+
+@dataclass(frozen=True)
+class _Style:
+    """How the numbers of a page are written."""
+
+    thousands: str
+    decimal: str
+
+    def marks(self, cell: str) -> bool:
+        """Whether the cell holds a mark that pandas is to be told of."""
+        return self.thousands in cell or (self.decimal != "." and self.decimal in cell)
+
+    def number(self, cell: str) -> bool:
+        mark, point = re.escape(self.thousands), re.escape(self.decimal)
+        return bool(
+            re.fullmatch(rf"[-+]?(?=.?\d)(\d+|\d{{1,3}}({mark}\d{{2,3}})*{mark}\d{{3}})?({point}\d*)?", cell)
+        )
+
+    def loses(self, cell: str) -> bool:
+        """Whether pandas takes marks out of the cell as if they stood between thousands."""
+        return self.thousands in cell and bool(re.fullmatch(r"[-+]?[\d.,]+", cell)) and not self.number(cell)
+
+    def converter(self) -> str:
+        to_point = f".replace({self.decimal!r}, '.')" if self.decimal != "." else ""
+        return f"lambda cell: pd.to_numeric(cell.replace({self.thousands!r}, ''){to_point}, errors='coerce')"
+
+
+def _page_line(entry: dict[str, Any], line: Line, style: _Style, written: _Written) -> Line:
+    """The line, with what these tables need so that each column is read as it is written.
+
+    pandas takes marks between thousands out of all columns, whatever converters they have: out of dates, addresses and
+    lists too. Where a page has such columns, only those of numbers are converted.
+    """
+    whole = all(isinstance(name, int) for name in written.cells)  # no table has a header: names are places
+    names = [name for name in written.cells if whole or isinstance(name, str)]
+    kinds = {name: "str" for name in names if written.is_code(name)}
+    options: dict[str, str] = {}
+    code = line.code
+    if any(style.loses(cell) for cells in written.cells.values() for cell in cells):
+        options["thousands"] = "None"
+        numbers = [name for name in names if name not in kinds and _all_numbers(written.cells[name], style)]
+        kinds |= dict.fromkeys(numbers, "number")
+        code = f"number = {style.converter()}; {code}" if numbers else code
+    elif style.decimal != ".":
+        options = {"decimal": repr(style.decimal), "thousands": repr(style.thousands)}
+    if kinds:
+        options["converters"] = "{" + ", ".join(f"{name!r}: {kind}" for name, kind in kinds.items()) + "}"
+    options |= _missing(entry, written)
+    return Line(code[:-1] + "".join(f", {key}={value}" for key, value in options.items()) + ")", line.imports)
+
+
+def _all_numbers(cells: Iterable[str], style: _Style) -> bool:
+    """Whether all that is filled are numbers, and some have marks."""
+    filled = [cell for cell in cells if cell and cell not in PANDAS_MISSING]
+    return any(map(style.marks, filled)) and all(map(style.number, filled))
+
+
+def _missing(entry: dict[str, Any], written: _Written) -> dict[str, str]:
+    """The options that keep codes, such as NA for Namibia, where pandas takes them for missing."""
+    coded = {str(name): column for name, column in written.columns.items() if column.na_code}
+    codes = {mark for column in coded.values() for mark in column.pandas_marks}
+    elsewhere = {
+        mark for column in written.columns.values() if not column.na_code for mark in column.pandas_marks
+    }
+    if codes & elsewhere:
+        _tell_codes(entry, list(coded))
+        return {}
+    return {"keep_default_na": "False", "na_values": repr(["", *sorted(elsewhere)])} if codes else {}
 
 
 def _decimal_commas(page: str) -> bool:
     """Whether numbers are written as in 1.234,5: pandas would take their commas for thousands marks."""
     cells = re.findall(r">\s*([-+]?\d[\d.,]*)\s*<", page)
     commas = sum(
-        bool(re.fullmatch(r"[-+]?(?:\d+,(?:\d{1,2}|\d{4,})|\d{1,3}(?:\.\d{3})+,\d+)", cell)) for cell in cells
+        bool(
+            re.fullmatch(
+                r"[-+]?(?:\d+,(?:\d{1,2}|\d{4,})|\d{1,3}(?:\.\d{3})+,\d+|\d{1,3}(?:\.\d{3}){2,})", cell
+            )
+        )
+        for cell in cells
     )
-    points = sum(bool(re.fullmatch(r"[-+]?(?:\d+\.\d{1,2}|\d{1,3}(?:,\d{3})+\.\d+)", cell)) for cell in cells)
+    points = sum(
+        bool(re.fullmatch(r"[-+]?(?:\d+\.\d{1,2}|\d{1,3}(?:,\d{3})+\.\d+|\d{1,3}(?:,\d{3}){2,})", cell))
+        for cell in cells
+    )
     return commas > points
 
 
@@ -145,10 +266,14 @@ def describe_html(entry: dict[str, Any], source: Source, text: Text, rows: int) 
         line = Line(f"tables = pd.read_html(io.StringIO({opened}.read()))", (*modules, "io", "pandas"))
         try:
             names = {name for table in execute(line, "tables") for name in table.columns}
-            texts = need("pandas").read_html(io.StringIO(text.content), converters=dict.fromkeys(names, str))
-            if _decimal_commas(text.content):
-                line = Line(f"{line.code[:-1]}, decimal=',', thousands='.')", line.imports)
-            line = _keeping_codes(line, "converters", texts)
+            written = _written(
+                execute(
+                    Line(f"{line.code[:-1]}, thousands=None, converters={_marking(names)})", line.imports),
+                    "tables",
+                )
+            )
+            style = _Style(".", ",") if _decimal_commas(text.content) else _Style(",", ".")
+            line = _page_line(entry, line, style, written)
             tables = execute(line, "tables")
             entry["tables"] = [
                 {"name": f"tables[{at}]", "rows": len(table), "columns": frames.columns(table),
@@ -157,7 +282,7 @@ def describe_html(entry: dict[str, Any], source: Source, text: Text, rows: int) 
             ]  # fmt: skip
             entry |= {"read": line.text(), "read_verified": True}
             if len(tables) == 1:
-                entry["read"] = line.text().replace("; tables = ", "; df = ") + "[0]"
+                entry["read"] = line.text().replace("; tables = pd.", "; df = pd.") + "[0]"
                 entry |= {key: value for key, value in entry.pop("tables")[0].items() if key != "name"}
             else:
                 entry["notes"].append(f"the page holds {len(tables)}: df = tables[0] is the first")

@@ -307,6 +307,94 @@ def test_numbers_with_decimal_commas_in_pages_are_read_as_such(guest: Guest) -> 
     assert guest.evaluate(f"{entry['read']}\nanswer = df.iloc[0].tolist()") == [6.5, 1234.5]
 
 
+LONG = 12345678901234561
+
+
+@pytest.mark.parametrize(
+    ("cells", "expected"),
+    [
+        ({"c": ["DE", "FR", "NA", "IT"], "v": ["1", "2", "3", "4"]}, {"c": ["DE", "FR", "NA", "IT"], "v": [1, 2, 3, 4]}),
+        ({"id": [str(LONG), str(LONG + 1), "", str(LONG + 3)]}, {"id": [str(LONG), str(LONG + 1), None, str(LONG + 3)]}),
+        ({"id": ["1" * 22, "2" * 22]}, {"id": ["1" * 22, "2" * 22]}),
+        ({"name": ["a", "NA", ""]}, {"name": ["a", None, None]}),
+    ],
+)  # fmt: skip
+def test_codes_and_long_ids_stay_what_they_are_in_pages_and_xml(
+    guest: Guest, cells: dict[str, list[str]], expected: dict[str, list[object]]
+) -> None:
+    rows = list(zip(*cells.values(), strict=True))
+    records = "".join(
+        "<o>" + "".join(f"<{key}>{cell}</{key}>" if cell else "" for key, cell in zip(cells, row, strict=True)) + "<w>1</w></o>"
+        for row in rows
+    )  # fmt: skip
+    guest.box.write("made/codes.xml", f"<r>{records}</r>")
+    guest.box.write("made/codes.html", page(cells | {"w": ["1"] * len(rows)}))
+    for entry in guest.describe("made/codes.xml", "made/codes.html")["files"]:
+        assert entry["read_verified"] is True
+        read = guest.evaluate(
+            f"{entry['read']}\nanswer = df[{list(cells)!r}].astype(object).where(df.notna(), None).to_dict('list')"
+        )
+        assert read == expected, entry["kind"]
+
+
+def page(*tables: dict[str, list[str]]) -> str:
+    """Tables as a page has them, by their columns."""
+    return "".join(
+        "<table><tr>"
+        + "".join(f"<th>{name}</th>" for name in table)
+        + "</tr>"
+        + "".join(
+            "<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>"
+            for row in zip(*table.values(), strict=True)
+        )
+        + "</table>"
+        for table in tables
+    )
+
+
+@pytest.mark.parametrize(
+    ("cells", "expected"),
+    [
+        (
+            {"day": ["01.02.2024", "02.02.2024"], "host": ["10.0.0.1", "10.0.0.2"], "sum": ["1.234,51", "7,52"], "n": ["1", "2"]},
+            {"day": ["01.02.2024", "02.02.2024"], "host": ["10.0.0.1", "10.0.0.2"], "sum": [1234.51, 7.52], "n": [1, 2]},
+        ),
+        ({"list": ["1,2", "3"], "people": ["1,234,567", "8.5"]}, {"list": ["1,2", "3"], "people": [1234567, 8.5]}),
+        ({"list": ["1,2", "3"], "people": ["1,234", "-"], "v": ["1.5", "2.5"]}, {"list": ["1,2", "3"], "people": ["1,234", "-"], "v": [1.5, 2.5]}),
+        ({"people": ["1,234", "N/A", "", "5"], "n": list("abcd")}, {"people": [1234, None, None, 5], "n": list("abcd")}),
+        ({"list": ["1,2", "3", "4"], "people": ["1,234.5", "N/A", "5.5"]}, {"list": ["1,2", "3", "4"], "people": [1234.5, None, 5.5]}),
+        ({"sum": ["1.234,51", "7,52"], "n": ["1.234", "5"]}, {"sum": [1234.51, 7.52], "n": [1234, 5]}),
+    ],
+)  # fmt: skip
+def test_marks_between_thousands_are_taken_from_numbers_only(
+    guest: Guest, cells: dict[str, list[str]], expected: dict[str, list[object]]
+) -> None:
+    guest.box.write("made/marks.html", page(cells))
+    entry = one(guest.describe("made/marks.html"))
+    assert (entry["read_verified"], entry["notes"]) == (True, [])
+    read = guest.evaluate(
+        f"{entry['read']}\nanswer = df.astype(object).where(df.notna(), None).to_dict('list')"
+    )
+    assert read == expected
+
+
+def test_each_table_of_a_page_is_read_as_it_is_written(guest: Guest) -> None:
+    guest.box.write("made/two.html", page({"a": ["1,2", "3"]}, {"b": ["1,234.5", "5.5"]}))
+    line = one(guest.describe("made/two.html"))["read"]
+    assert guest.evaluate(f"{line}\nanswer = [tables[0]['a'].tolist(), tables[1]['b'].tolist()]") == [
+        ["1,2", "3"],
+        [1234.5, 5.5],
+    ]
+
+
+@pytest.mark.parametrize(("start", "end"), [("", ""), ("<l>", "</l>")])
+def test_fields_of_a_record_are_told_with_their_values(guest: Guest, start: str, end: str) -> None:
+    records = "<o><id>1</id><v>x</v></o><o><id>2</id><v>y</v></o>"
+    guest.box.write("made/fields.xml", f"<r xmlns='urn:x'>{start}{records}{end}</r>")
+    entry = one(guest.describe("made/fields.xml"))
+    assert (entry["rows"], entry["fields"]) == (2, {"id": "1", "v": "x"})
+
+
 def test_a_workbook_with_merged_headers_a_total_and_errors(guest: Guest) -> None:
     made = """
 import openpyxl
