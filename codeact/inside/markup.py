@@ -95,13 +95,16 @@ def _offer_xml(
         return False
     line = Line(f"df = {call('pd.read_xml', target, xpath=f'/{root}/{path}')}", (*modules, "pandas"))
     try:
-        names = [name for name in execute(line).columns if isinstance(name, str)]
+        frame = execute(line)
+        names = [name for name in frame.columns if isinstance(name, str)]
         written = _written([execute(Line(f"{line.code[:-1]}, converters={_marking(names)})", line.imports))])
         kept = ", ".join(f"{name!r}: str" for name in sorted(filter(written.is_code, names)))
-        if kept:
-            line = Line(f"{line.code[:-1]}, dtype={{{kept}}})", line.imports)
-        line = _with_codes_that_look_missing(entry, line, written)
-        frame = execute(line)
+        codes, unsure = _codes_taken_for_missing(written)
+        if kept or codes:
+            chosen = f", dtype={{{kept}}})" if kept else ")"
+            after = f".fillna({codes!r})" if codes else ""
+            line = Line(f"{line.code[:-1]}{chosen}{after}", line.imports)
+            frame = execute(line)
     except Exception:  # noqa: BLE001 - then it is told as a tree
         return False
     if len(frame) != paths[path] or set(map(str, frame.columns)) < {
@@ -109,6 +112,7 @@ def _offer_xml(
     }:
         return False
     del entry["fields"]
+    _tell_codes(entry, unsure)
     entry |= {"read": line.text(), "read_verified": True, "columns": frames.columns(frame),
               "first_rows": frames.first_rows(frame, rows)}  # fmt: skip
     return True
@@ -124,13 +128,15 @@ def _marking(names: Iterable[Any]) -> str:
 
 @dataclass(frozen=True)
 class _Written:
-    """The cells of columns as they are written, counted; and as what columns they are described."""
+    """The cells of columns as they are written, counted; and those columns described in which pandas may lose something."""
 
     cells: dict[Any, Counter[str]]
     columns: dict[Any, Column]
 
     def is_code(self, name: Any) -> bool:
         """Whether a column is to stay text, since numbers would lose leading zeros or digits."""
+        if name not in self.columns:
+            return False
         return self.columns[name].as_text or any(re.fullmatch(r"0\d+", cell) for cell in self.cells[name])
 
 
@@ -141,11 +147,16 @@ def _written(tables: Iterable[Any]) -> _Written:
         for at, name in enumerate(table.columns):
             cells = (cell[1:].strip() if isinstance(cell, str) else "" for cell in table.iloc[:, at])
             found.setdefault(name, Counter()).update(cells)
-    return _Written(found, {name: describe(str(name), cells) for name, cells in found.items()})
+    columns = {name: describe(str(name), cells) for name, cells in found.items() if any(map(_odd, cells))}
+    return _Written(found, columns)
 
 
-def _with_codes_that_look_missing(entry: dict[str, Any], line: Line, written: _Written) -> Line:
-    """The line, with what pandas took for missing put back where it is a code, such as NA for Namibia."""
+def _odd(cell: str) -> bool:
+    return cell in PANDAS_MISSING or re.fullmatch(r"[-+]?(0\d+|\d{16,})", cell) is not None
+
+
+def _codes_taken_for_missing(written: _Written) -> tuple[dict[str, str], list[str]]:
+    """Codes, such as NA for Namibia, by the columns in which nothing else is missing; and the columns in which they cannot be told apart."""
     coded = {
         name: column.pandas_marks
         for name, column in written.columns.items()
@@ -154,8 +165,7 @@ def _with_codes_that_look_missing(entry: dict[str, Any], line: Line, written: _W
     sure = {
         name: marks[0] for name, marks in coded.items() if len(marks) == 1 and not written.cells[name][""]
     }
-    _tell_codes(entry, [name for name in coded if name not in sure])
-    return Line(f"{line.code}.fillna({sure!r})", line.imports) if sure else line
+    return sure, [name for name in coded if name not in sure]
 
 
 def _tell_codes(entry: dict[str, Any], names: list[str]) -> None:
