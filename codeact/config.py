@@ -324,7 +324,7 @@ def remark(settings: Settings, environ: Mapping[str, str] = os.environ) -> str |
     sandbox. None where there is none, or the person wants no lines."""
     if not settings.reaching or (settings.quiet and "quiet" not in settings.found):
         return None
-    said = ", ".join(f"{name} = {_shown(name, getattr(settings, name))}" for name in settings.reaching)
+    said = listed({name: getattr(settings, name) for name in settings.reaching})
     unkeyed = settings.api_key is not None and environ.get("OPENAI_API_KEY")
     mend = "; that endpoint gets no OPENAI_API_KEY unless you name it with --base-url" if unkeyed else ""
     return f"{FILE} sets {said}{mend}"
@@ -336,6 +336,11 @@ _SECRET_IN_ADDRESS = re.compile(r"(?<=//)[^/]*@|[?#].*", re.DOTALL)
 def endpoint(url: str) -> str:
     """An address without what may be secret in it: a name with a password, and what follows its path."""
     return _SECRET_IN_ADDRESS.sub("", url)
+
+
+def listed(values: Mapping[str, object]) -> str:
+    """Settings that somebody else may have written, within a line."""
+    return ", ".join(f"{name} = {_shown(name, value)}" for name, value in values.items())
 
 
 def _shown(name: str, value: object) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
+from codeact import config
 from codeact.commands.invocation import (
     ANSWERED,
     NO_ANSWER,
@@ -20,8 +21,10 @@ from codeact.commands.invocation import (
 )
 from codeact.commands.runs import find
 from codeact.commands.solve import mcp_servers, play, read_schema, read_task, settings_options
+from codeact.home import runs_dir
 
 if TYPE_CHECKING:
+    from codeact.run.resume import Standing
     from sandbox.types import BackendName
 
 
@@ -41,8 +44,7 @@ def resume(invocation: Invocation, /, run: str, task: str | None, changed_data: 
     from codeact.run.resume import standing
 
     at = standing(find(run))
-    recorded = as_settings(at.started)
-    settings = load_settings(flags, recorded=recorded)
+    settings = load_settings(flags, recorded=taken(at))
     invocation.json = settings.json
     invocation.debug = invocation.debug or settings.debug
     text = None if task is None else read_task(task, ())
@@ -63,10 +65,12 @@ def resume(invocation: Invocation, /, run: str, task: str | None, changed_data: 
 @click.command()
 @click.argument("run")
 @click.option("--json", "as_object", is_flag=True, help="one JSON object in place of the lines")
-def replay(run: str, as_object: bool) -> int:
+@settings_options(*(config.KINDS.keys() - {"tools", "mcp"}))
+def replay(run: str, as_object: bool, **flags: Any) -> int:
     """Execute the code of RUN again, and compare what comes out.
 
-    No model is asked and no tool is called. The first difference is printed; the exit code is 0 where there is none, and 1 where there is.
+    No model is asked and no tool is called; their definitions are what the run was started with, if it is one of yours, or --tools and
+    --mcp. The first difference is printed; the exit code is 0 where there is none, and 1 where there is.
     """
     from codeact.agent import Agent
     from codeact.models import ScriptedModel
@@ -74,7 +78,7 @@ def replay(run: str, as_object: bool) -> int:
     from sandbox.types import Limits
 
     at = standing(find(run))
-    settings = load_settings({}, recorded=as_settings(at.started))
+    settings = load_settings(flags, recorded=taken(at))
     with answer_alone(), mcp_servers(settings) as servers:
         agent = Agent(
             ScriptedModel(()),
@@ -108,6 +112,25 @@ def replay(run: str, as_object: bool) -> int:
             say(line)
         put(done.differences[0] if done.differences else f"the same: {done.cells} of {done.total} cells")
     return ANSWERED if done.same else NO_ANSWER
+
+
+def taken(at: Standing) -> dict[str, Any]:
+    """What a run was started with, as settings of the command line. Of a run that is not among the person's own only what stays in
+    the sandbox: whoever sent it would have programs of theirs run here, and an endpoint of theirs told what is not for them."""
+    found = as_settings(at.started)
+    if at.folder.resolve().parent == runs_dir().resolve():
+        return found
+    others = {
+        name: value
+        for name, value in found.items()
+        if name in config.REACHING and value != config.DEFAULTS[name]
+    }
+    if others:
+        say(
+            f"{at.folder}: is not among your runs, so it is not taken from it that {config.listed(others)}; "
+            "give what you trust with flags"
+        )
+    return {name: value for name, value in found.items() if name not in config.REACHING}
 
 
 def as_settings(started: Any) -> dict[str, Any]:
