@@ -18,9 +18,11 @@ from codeact.commands.invocation import (
     ENDING,
     INTERRUPTED,
     Invocation,
+    as_json,
     exit_code,
     fail,
     load_settings,
+    outcome,
     put,
     result_code,
     say,
@@ -163,24 +165,32 @@ def _filter(talk: Talk, settings: Settings) -> int:
     code = ANSWERED
     for text in _lines():
         try:
+            if text is None:
+                raise UsageError(
+                    "a line is too long for a question; pass it with --data, and say what to do with it"
+                )
             result = talk.take(text)
         except (CodeActError, SandboxError) as error:
             fail(str(error))
             code = exit_code(type(error).__name__)
+            if text is None or not text.startswith("/"):
+                put(as_json(outcome(None, str(error))) if settings.json else "")
             continue
-        if result is not None and result.status != "answered":
-            code = result_code(result)
-            if not settings.json:
+        if result is not None:
+            code = result_code(result) or code
+            if result.status != "answered" and not settings.json:
                 put("")  # a line for each question, so that both can be read side by side
         if talk.over:
             break
     return code
 
 
-def _lines() -> Iterator[str]:
+def _lines() -> Iterator[str | None]:
+    """Those of standard input; None for one that is too long."""
     while line := sys.stdin.buffer.readline(TASK_BYTES + 1):
-        if len(line) > TASK_BYTES:
-            raise UsageError(
-                "a line is too long for a question; pass it with --data, and say what to do with it"
-            )
-        yield line.decode("utf-8", "replace").removeprefix("\ufeff").rstrip("\r\n")
+        if len(line) <= TASK_BYTES:
+            yield line.decode("utf-8", "replace").removeprefix("\ufeff").rstrip("\r\n")
+            continue
+        while line and not line.endswith(b"\n"):
+            line = sys.stdin.buffer.readline(TASK_BYTES)
+        yield None

@@ -35,8 +35,9 @@ class Asking:
 
     def interrupt(self) -> None:
         """May be called from any thread."""
-        if self._pump is not None:
-            self._pump.interrupt()
+        pump = self._pump  # which the run's own thread may take away meanwhile
+        if pump is not None:
+            pump.interrupt()
 
     def ask(self, turn: int) -> Generator[events.Event, None, Reading]:
         """Asks the model and reads its reply. A reply that was cut is never executed."""

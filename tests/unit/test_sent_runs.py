@@ -22,7 +22,7 @@ STARTED = {
 def journal(folder: Path) -> Path:
     folder.mkdir(parents=True)
     event = {
-        **{"type": "run_started", "seq": 0, "time": 1.0, "run": "r", "task": "t", "model": "m", "system": "s", "first": "t"},
+        "type": "run_started", "seq": 0, "time": 1.0, "run": "r", "task": "t", "model": "m", "system": "s", "first": "t",
         "settings": {"started_with": STARTED, "network": "none", "cell_timeout": 7.0, "sandbox": "bubblewrap"},
     }  # fmt: skip
     (folder / "run.jsonl").write_text(f"{json.dumps(event)}\n")
@@ -59,9 +59,7 @@ def test_a_link_among_the_runs_makes_nothing_ones_own(home: Path, tmp_path: Path
     assert not config.REACHING & taken(standing(home / "runs" / "r")).keys()
 
 
-def test_ones_own_run_is_carried_on_as_it_was_started(
-    home: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_ones_own_run_is_carried_on_as_it_was_started(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = taken(standing(journal(home / "runs" / "r")))
     assert (found["tools"], found["approve"], found["mcp"]) == (("theirs.py",), "never", Path("theirs.json"))
     assert capsys.readouterr().err == ""
