@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from codeact.commands import chat, invocation
+from codeact.commands import chat, invocation, solve
 from codeact.config import Settings
 from codeact.errors import UsageError
 from codeact.types import Result
@@ -47,7 +47,7 @@ def piped(monkeypatch: pytest.MonkeyPatch, lines: bytes, **settings: Any) -> tup
 def test_each_question_has_its_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    lines = b"fails\n/nothing\ngives up\n" + b"x" * (2 * chat.TASK_BYTES + 5) + b"\nlast"
+    lines = b"fails\n/nothing\ngives up\n" + b"x" * (2 * solve.TASK_BYTES + 5) + b"\nlast"
     talk, code = piped(monkeypatch, lines)
     assert talk.asked == ["fails", "/nothing", "gives up", "last"]
     assert capsys.readouterr().out == "\n\n\nanswer to last\n"
