@@ -8,7 +8,7 @@ import re
 import shutil
 import stat
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO
 
@@ -20,6 +20,7 @@ _LONGEST_NAME = 255
 _GLOB = re.compile(r"[*?\[]")
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 _IS_ADDRESS = "is an address, and data are files; download it, and give the file"
+_SQLITE = b"SQLite format 3\0"
 _KINDS = {
     stat.S_IFSOCK: "a socket",
     stat.S_IFIFO: "a pipe",
@@ -145,6 +146,33 @@ def check(path: Path) -> None:
         raise UsageError(
             f"{shown}: is empty; give a {'folder' if stat.S_ISDIR(mode) else 'file'} with data in it"
         )
+
+
+def left_behind(files: Mapping[str, Path]) -> list[str]:
+    """A line for each SQLite database whose latest changes lie in a file beside it that is not among `files`."""
+    return [
+        f"{name}: its latest changes lie in {_shown(beside)}, which is not given; give it too, as {name}{end}"
+        for name, path in files.items()
+        for end in ("-wal", "-journal")
+        if f"{name}{end}" not in files
+        and _holds(beside := path.with_name(path.name + end))
+        and _is_sqlite(path)
+    ]
+
+
+def _holds(path: Path) -> bool:
+    try:
+        return path.stat().st_size > 0
+    except (OSError, ValueError):
+        return False
+
+
+def _is_sqlite(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(len(_SQLITE)) == _SQLITE
+    except OSError:
+        return False
 
 
 def _same(one: Path, other: Path) -> bool:

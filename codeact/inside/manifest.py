@@ -165,6 +165,9 @@ def _file(entry: dict[str, Any], path: str, rows: int) -> None:
         entry["problem"] = "not a regular file"
         return
     entry["size"] = status.st_size
+    if whole := sources.database_of(path):
+        entry |= {"kind": "sqlite", "notes": [f"belongs to the database {whole!r}: it is no file of its own"]}
+        return
     if not status.st_size:
         entry |= {
             "kind": sources.BY_SUFFIX.get(PurePath(path).suffix.lower(), "unknown"),

@@ -6,7 +6,7 @@ import lzma
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import IO, Any
 
 from .packages import need
@@ -126,6 +126,15 @@ def _member(archive: zipfile.ZipFile, member: str) -> IO[bytes]:
 def wrapper(head: bytes) -> str | None:
     """``gzip``, ``zst``, ``bz2`` or ``xz`` by the first bytes; zip files are told by `zip_kind`."""
     return next((kind for kind, magic in _WRAPPERS.items() if head.startswith(magic)), None)
+
+
+def database_of(path: str) -> str:
+    """The name of the SQLite database that keeps its changes, or an index of them, in this file; empty where there is none."""
+    for end in ("-wal", "-shm", "-journal"):
+        whole = path.removesuffix(end)
+        if whole != path and Path(whole).is_file() and Source(whole, whole).read(6) == b"SQLite":
+            return PurePath(whole).name
+    return ""
 
 
 def unwrapped_name(name: str) -> str:

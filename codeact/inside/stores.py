@@ -167,6 +167,17 @@ def describe_sqlite(entry: dict[str, Any], source: Source, rows: int) -> None:
     _finish(entry, line, count)
 
 
+def _tell_columns(table: dict[str, Any], connection: sqlite3.Connection) -> None:
+    query = f"SELECT * FROM {table.pop('identifier')}"  # noqa: S608 - quoted by _identifier
+    if has("pandas") and table.get("columns") and not _is_large(table):
+        with contextlib.suppress(Exception):  # then the types are those that were declared
+            _told_as_read(table, need("pandas").read_sql(query, connection))
+
+
+def _is_large(table: dict[str, Any]) -> bool:
+    return (table.get("rows") or 0) * max(1, len(table["columns"])) > _READ_CELLS
+
+
 def _tables(entry: dict[str, Any], connection: sqlite3.Connection, rows: int) -> int:
     """Tells the first tables; how many there are."""
     connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
@@ -204,6 +215,8 @@ def _copied(entry: dict[str, Any], source: Source, rows: int, pending: list[str]
     try:
         with contextlib.closing(made["con"]) as connection:
             count = _tables(entry, connection, rows)
+            for table in entry["tables"]:
+                _tell_columns(table, connection)
     except sqlite3.Error:
         return False
     finally:
@@ -264,8 +277,12 @@ def _read(table: dict[str, Any], line: Line) -> None:
     except Exception as error:  # noqa: BLE001 - whatever the line raises is the finding
         table["notes"] = [f"the reading line failed: {reason(error)}"]
         return
+    table["read_verified"] = _told_as_read(table, frame)
+
+
+def _told_as_read(table: dict[str, Any], frame: Any) -> bool:
+    """Tells the columns as pandas has them; whether that is all that the table holds."""
     lost = frames.rounded(frame)
-    table["read_verified"] = len(frame) == table["rows"] and not lost
     if lost:
         names = ", ".join(repr(cut(name, 30)) for name in lost[:5])
         table["notes"] = [f"large numbers with gaps lose digits in {names}: select them as text, with CAST"]
@@ -274,6 +291,7 @@ def _read(table: dict[str, Any], line: Line) -> None:
     for column, declared in zip(table["columns"], types, strict=False):
         if "DATE" in declared.upper() and column["type"] == "text":
             column["note"] = f"declared {declared}, as text"
+    return len(frame) == table["rows"] and not lost
 
 
 def _finish(entry: dict[str, Any], line: Line, count: int) -> None:
@@ -286,7 +304,7 @@ def _finish(entry: dict[str, Any], line: Line, count: int) -> None:
             continue
         one = _reader(line, identifier)
         table["read"] = one.text()
-        if (table.get("rows") or 0) * max(1, len(table["columns"])) > _READ_CELLS:
+        if _is_large(table):
             table["notes"] = ["large: select and group in SQL, and read the result"]
             continue
         _read(table, one)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from codeact import artifacts, context, events, given, inputs, manifest, workspace
+from codeact.data import left_behind
 from codeact.errors import UsageError
 from codeact.given import Inputs
 from codeact.run.cells import Cells
@@ -84,7 +85,8 @@ class Between:
         described = workspace.describe(self._box, list(files), lines)
         code, text = [*lines.values(), *manifest.loaded_lines(described)], manifest.render(described)
         if self._record.log:
-            self._record_data(files, values, "\n".join(code), text, manifest.problems(described))
+            problems = [*manifest.problems(described), *left_behind(files)]
+            self._record_data(files, values, "\n".join(code), text, problems)
         else:
             self._held.files = {**self._held.files, **files}
             self._held.values = {**self._held.values, **values}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from codeact import context, events, manifest, workspace
+from codeact import context, data, events, manifest, workspace
 from codeact.run.between import Held
 from codeact.run.cells import Cells
 from codeact.run.setup import Setup
@@ -21,7 +21,7 @@ def started(task: str, setup: Setup, held: Held, box: Sandbox, cells: Cells) -> 
         settings={**_settings(setup, box), **held.recorded(), "loaded": list(cells.loaded)},
         system=_rules(setup, files=bool(held.files or held.values)),
         first=context.first_text(task, described, context.asked(setup.check)),
-        problems=tuple(manifest.problems(cells.described)),
+        problems=(*manifest.problems(cells.described), *data.left_behind(held.files)),
     )
 
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codeact.data import collect, safe_name
+from codeact.data import collect, left_behind, safe_name
 from codeact.errors import UsageError
 
 
@@ -176,3 +176,21 @@ def test_every_name_is_made_safe(name: str) -> None:
     assert "/" not in safe
     assert safe not in (".", "..")
     assert not any(ord(c) < 32 for c in safe)
+
+
+@pytest.mark.parametrize("end", ["-wal", "-journal"])
+def test_changes_that_lie_beside_a_database_are_missed_where_they_are_not_given(
+    tmp_path: Path, end: str
+) -> None:
+    database, beside = tmp_path / "a.db", tmp_path / f"a.db{end}"
+    database.write_bytes(b"SQLite format 3\0" + bytes(84))
+    assert left_behind({"x.db": database, "gone.db": tmp_path / "gone", "more": tmp_path}) == []
+    beside.touch()
+    assert left_behind({"x.db": database}) == []
+    beside.write_bytes(b"changes")
+    assert left_behind({"x.db": database}) == [
+        f"x.db: its latest changes lie in {beside}, which is not given; give it too, as x.db{end}"
+    ]
+    assert left_behind({"x.db": database, f"x.db{end}": beside}) == []
+    database.write_bytes(b"some notes")
+    assert left_behind({"x.db": database}) == []

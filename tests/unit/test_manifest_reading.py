@@ -91,8 +91,22 @@ def test_a_database_is_read_with_the_changes_that_lie_beside_it(tmp_path: Path, 
     with closing(read(given / "w.db", "con")) as found:
         (rows,) = found.execute("SELECT count(*) FROM t").fetchone()
     assert (entry["tables"][0]["rows"], rows) == (101 if mode == "wal" else 1,) * 2
+    assert entry["tables"][0]["columns"][0]["type"] == "text"
     assert "latest changes lie in the" in entry["notes"][0]
     assert sorted(given.iterdir()) == before
+
+
+@pytest.mark.parametrize("end", ["-wal", "-shm", "-journal"])
+def test_a_part_of_a_database_is_told_as_one(tmp_path: Path, end: str) -> None:
+    with closing(sqlite3.connect(tmp_path / "w.db")) as connection:
+        connection.execute("CREATE TABLE t (a)")
+    (tmp_path / f"w.db{end}").write_bytes(b"\x37\x7f\x06\x82" if end == "-shm" else b"")
+    (tmp_path / f"notes{end}").write_text("some words\n")
+    (tmp_path / "notes").write_text("others\n")
+    entry = described(tmp_path / f"w.db{end}")
+    assert (entry["kind"], entry.get("problem")) == ("sqlite", None)
+    assert "belongs to the database 'w.db'" in entry["notes"][0]
+    assert described(tmp_path / f"notes{end}")["kind"] != "sqlite"
 
 
 @pytest.mark.parametrize("kind", ["parquet", "feather"])
