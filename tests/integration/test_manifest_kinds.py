@@ -5,6 +5,7 @@ import io
 import sqlite3
 import zipfile
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -470,6 +471,21 @@ def test_a_database_is_described_by_its_tables(guest: Guest, tmp_path: Path) -> 
     table = one(guest.describe("made/a.sqlite"))["tables"][0]
     assert (table["name"], table["rows"], table["read_verified"]) == ('odd "name', 2, True)
     assert table["columns"][0] == {"name": "a", "missing": 0, "type": "integer", "min": "1", "max": "2"}
+
+
+def test_a_database_that_is_given_with_its_latest_changes_is_there_with_them(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "w.db", isolation_level=None)) as connection:
+        connection.execute("PRAGMA journal_mode=wal")
+        connection.execute("CREATE TABLE t (a INTEGER)")
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        connection.executemany("INSERT INTO t VALUES (?)", [(1,), (2,)])
+        given = {name: tmp_path / name for name in ("w.db", "w.db-wal")}
+        with guest_with(given) as running:
+            (entry,) = running.inputs["data/w.db"]["files"]
+            assert (entry["loaded"], entry["tables"][0]["rows"]) == (True, 2)
+            assert running.evaluate(
+                f"{entry['read']}\nanswer = con.execute('SELECT sum(a) FROM t').fetchone()"
+            ) == [3]
 
 
 def test_a_folder_of_very_many_files_is_summed_up(guest: Guest) -> None:
