@@ -114,6 +114,43 @@ def test_the_stop_button_ends_a_line_that_is_waited_for_in_an_event_loop(
     assert signal.getsignal(signal.SIGINT) == before
 
 
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("y", Decision(True)),
+        (" YES ", Decision(True)),
+        ("y amount=1", Decision(True, arguments={"amount": 1})),
+        ("always", Decision(True, always=True)),
+        ("always amount=1", Decision(True, always=True, arguments={"amount": 1})),
+        ("n\tnot  now", Decision(False, "not  now")),
+        ("n", Decision(False)),
+        ("amount = 10, to='Ann'", Decision(True, arguments={"amount": 10, "to": "Ann"})),
+        # arguments that are called as an answer is
+        ("y = 5", Decision(True, arguments={"y": 5})),
+        ("a = 3, n = 4", Decision(True, arguments={"a": 3, "n": 4})),
+        ("n = 10", Decision(True, arguments={"n": 10})),
+        ("always =True", Decision(True, arguments={"always": True})),
+    ],
+)
+def test_a_line_that_is_typed_is_that_answer(
+    line: str, said: Decision, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("builtins.input", lambda prompt: line)
+    question = asked()
+    Person(Output())._type(question)
+    assert not question.open
+    assert question.wait() == said
+
+
+@pytest.mark.parametrize("line", ["what?", "y thanks", "yes, but amount=10", "always amount", "y == 5"])
+def test_a_line_that_is_no_answer_is_asked_again(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("builtins.input", lambda prompt: line)
+    question = asked()
+    Person(Output())._type(question)
+    assert question.open
+    assert question.problem.startswith("write names and values as in a call")
+
+
 @pytest.mark.parametrize("specs", [["a=x", "a=y"], ["x", "x"], ["x", "x=y"]])
 def test_a_name_for_two_things_is_refused(specs: list[str]) -> None:
     with pytest.raises(UsageError, match="is there twice"):

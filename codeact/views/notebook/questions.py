@@ -105,18 +105,25 @@ class Person:
             asked.answer(Decision(False, "interrupted"))
             signal.raise_signal(signal.SIGINT)  # for whoever ends the run by it
             return
-        word, _, rest = said.strip().partition(" ")
-        match word.lower():
-            case "y" | "yes":
-                asked.answer(Decision(True))
-            case "a" | "always":
-                asked.answer(Decision(True, always=True))
-            case "n" | "no":
-                asked.answer(Decision(False, rest.strip()))
-            case "":
-                pass
-            case _:
-                _allow(asked, said, always=False)
+        _said(asked, said.strip())
+
+
+def _said(asked: Asked, line: str) -> None:
+    """Answers with a line that was typed. `y = 5` changes an argument that is called so; what follows a yes changes others."""
+    word, rest = (*line.split(maxsplit=1), "", "")[:2]
+    match word.lower():
+        case "":
+            pass
+        case _ if rest.startswith("="):
+            _allow(asked, line, always=False)
+        case "y" | "yes":
+            _allow(asked, rest, always=False)
+        case "a" | "always":
+            _allow(asked, rest, always=True)
+        case "n" | "no":
+            asked.answer(Decision(False, rest))
+        case _:
+            _allow(asked, line, always=False)
 
 
 def _interruptible(prompt: str) -> str:
