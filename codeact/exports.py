@@ -25,7 +25,10 @@ def text(run: Path, form: str, beside: Path) -> str:
         raise UsageError(f"{run}: holds no event; the run ended before it began")
     if form == "jsonl":
         return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
-    told = story.tell(events.standing(recorded.events_of(lines)))
+    standing = events.standing(recorded.events_of(lines))
+    if not any(isinstance(event, events.RunStarted) for event in standing):
+        raise UsageError(f"{run}: no task was done yet, or all were undone; do one first")
+    told = story.tell(standing)
     if form == "ipynb":
         import nbformat
 

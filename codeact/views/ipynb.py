@@ -1,6 +1,6 @@
 """A run as a notebook that opens in Jupyter and runs from top to bottom without us.
 
-The task and the model's thoughts are Markdown, its code is code with the outputs that it had. A first cell puts the data
+The tasks, their answers and the model's thoughts are Markdown, its code is code with the outputs that it had. A first cell puts the data
 where the code expects it and stands in for what the sandbox offered: `final_answer`, and the tools that were called, which
 answer as they did then. Code that ended its kernel or was stopped is shown, not run again.
 """
@@ -22,7 +22,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from codeact.tools.prompt import preamble
 from codeact.views import story as stories
 from codeact.views.calls import NOT_GIVEN
-from codeact.views.story import Cell, Story, ToolCall, Turn
+from codeact.views.story import Cell, Story, Task, ToolCall, Turn
 from codeact.workspace import IMPORTED
 from sandbox.text import clean
 from sandbox.types import CellError, CellResult, Dropped, Notice, Output, Rich, Rung, Stream
@@ -40,13 +40,12 @@ def notebook(story: Story, folder: Path, beside: Path) -> Node:
     cells = [new_markdown_cell(_head(story)), new_code_cell(_setup(story, folder, beside))]
     cells[1].metadata["tags"] = ["setup"]
     count = 0
-    for turn in story.turns:
-        for cell in _turn(turn, folder):
+    for task in story.tasks:
+        for cell in _task(task, folder, further=task is not story.tasks[0]):
             if cell.cell_type == "code":
                 count += 1
                 _number(cell, count)
             cells.append(cell)
-    cells.append(new_markdown_cell(_end(story)))
     for number, cell in enumerate(cells):
         cell["id"] = f"cell-{number}"
     made = new_notebook(cells=cells)
@@ -57,7 +56,7 @@ def notebook(story: Story, folder: Path, beside: Path) -> Node:
 
 
 def _head(story: Story) -> str:
-    return f"# {_line(story.task)}\n\nModel {_code(story.model)}, run {_code(story.run)}."
+    return f"# {_line(story.tasks[0].text)}\n\nModel {_code(story.model)}, run {_code(story.run)}."
 
 
 def _setup(story: Story, folder: Path, beside: Path) -> str:
@@ -119,11 +118,23 @@ def _literal(value: Any) -> str:
     return repr(json.loads(json.dumps(value, default=str)))
 
 
+def _task(task: Task, folder: Path, *, further: bool) -> Iterator[Node]:
+    """A task's turns and what came of it, below its text, which for the first is the notebook's title."""
+    yield from _words(f"## {_line(task.text)}" if further else "", task.remarks)
+    for turn in task.turns:
+        yield from _turn(turn, folder)
+    yield new_markdown_cell(_end(task))
+
+
+def _words(text: str, remarks: Sequence[str]) -> Iterator[Node]:
+    """A cell for what is said, unless that is nothing."""
+    said = [text, *(f"> {_line(remark)}" for remark in remarks)]
+    if shown := "\n\n".join(part for part in said if part):
+        yield new_markdown_cell(shown)
+
+
 def _turn(turn: Turn, folder: Path) -> Iterator[Node]:
-    remarks = [*turn.remarks, *_changes(turn)]
-    said = [clean(turn.thoughts).strip(), *(f"> {_line(remark)}" for remark in remarks)]
-    if text := "\n\n".join(part for part in said if part):
-        yield new_markdown_cell(text)
+    yield from _words(clean(turn.thoughts).strip(), [*turn.remarks, *_changes(turn)])
     for call in turn.calls:
         yield _call(call)
     for cell in turn.cells:
@@ -234,13 +245,11 @@ def _picture(path: Path) -> str:
         return ""
 
 
-def _end(story: Story) -> str:
-    if story.status != "answered":
-        return f"**No answer** ({story.status.replace('_', ' ')}): {_line(story.error or '')}"
+def _end(task: Task) -> str:
+    if task.status != "answered":
+        return f"**No answer** ({task.status.replace('_', ' ')}): {_line(task.error or '')}"
     text = (
-        story.answer
-        if isinstance(story.answer, str)
-        else json.dumps(story.answer, ensure_ascii=False, indent=2)
+        task.answer if isinstance(task.answer, str) else json.dumps(task.answer, ensure_ascii=False, indent=2)
     )
     return "**Answer**\n\n" + "\n".join(f"    {line}" for line in clean(text).split("\n"))  # fmt: skip
 

@@ -11,6 +11,7 @@ import base64
 import hashlib
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,12 +32,12 @@ def render(story: Story, folder: Path) -> str:
     chart, bars = _chart(story.turns)
     return markup.environment().get_template("report.html").render(
         story=story,
-        title=clean(" ".join(story.task.split()))[:80] or story.run,
-        answer=markup.pretty(story.answer),
+        title=clean(" ".join(story.tasks[0].text.split()))[:80] or story.run,
+        pretty=markup.pretty,
         facts=_facts(story),
         artifacts=story.artifacts,
         settings=[(name, markup.short(value)) for name, value in stories.plain_settings(story).items()],
-        turns=[markup.turn(turn, _pictures(folder), BOUNDS) for turn in story.turns],
+        shown_turn=partial(markup.turn, pictures=_pictures(folder), bounds=BOUNDS),
         chart=chart,
         bars=bars,
         style=Markup(style),  # noqa: S704 - our own files

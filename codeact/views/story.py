@@ -64,11 +64,23 @@ class Turn:
 
 
 @dataclass(slots=True)
+class Task:
+    """What was asked, and what came of it. `status` is `unfinished` where no end is recorded; `remarks` are those of before the
+    first turn. `text` is empty where it is not known: of a run that is carried on, for those who did not see it begin."""
+
+    text: str = ""
+    remarks: list[str] = field(default_factory=list)
+    turns: list[Turn] = field(default_factory=list)
+    status: str = "unfinished"
+    answer: Any = None
+    error: str | None = None
+
+
+@dataclass(slots=True)
 class Story:
-    """`status` is `unfinished` where no end is recorded. `started` is in seconds since the epoch."""
+    """`tasks` are those that the run did one after the other, at least one. `started` is in seconds since the epoch."""
 
     run: str = ""
-    task: str = ""
     model: str = ""
     started: float = 0.0
     settings: dict[str, Any] = field(default_factory=dict)
@@ -78,13 +90,19 @@ class Story:
     data: dict[str, str] = field(default_factory=dict)
     given: list[str] = field(default_factory=list)
     """Files in the run's folder with values that became variables."""
-    turns: list[Turn] = field(default_factory=list)
-    status: str = "unfinished"
-    answer: Any = None
-    error: str | None = None
+    tasks: list[Task] = field(default_factory=lambda: [Task()])
     usage: Usage = field(default_factory=Usage)
     seconds: float = 0.0
     artifacts: tuple[Artifact, ...] = ()
+
+    @property
+    def last(self) -> Task:
+        return self.tasks[-1]
+
+    @property
+    def turns(self) -> list[Turn]:
+        """Of all tasks."""
+        return [turn for task in self.tasks for turn in task.turns]
 
 
 def tell(log: Iterable[events.Event]) -> Story:
@@ -106,10 +124,10 @@ class Teller:
 
     def add(self, event: events.Event) -> None:
         story, calls = self.story, self._calls
-        turn = story.turns[-1] if story.turns else Turn(0)
+        turn = _turn(story)
         match event:
             case events.RunStarted():
-                story.run, story.started, story.task = event.run, event.time, event.task
+                story.run, story.started, story.last.text = event.run, event.time, event.task
                 story.model, story.settings, story.first = event.model, event.settings, event.first
                 story.problems = list(event.problems)
                 story.data, story.given = (
@@ -121,14 +139,14 @@ class Teller:
                 story.data |= event.data
                 story.given += _files(event.given)
             case events.RunResumed():
-                story.status, story.error = "unfinished", None
                 story.run, story.model = event.run, event.model
+                _go_on(story, event.task)
             case events.TurnStarted() if turn.number == event.turn and all(
                 cell.result is None for cell in turn.cells
             ):
                 pass  # begun again after the run was cut off
             case events.TurnStarted():
-                story.turns.append(Turn(event.turn))
+                story.last.turns.append(Turn(event.turn))
             case events.TextDelta():
                 turn.draft.add(event.text, event.kind)
             case events.OutputDelta() if turn.cells:
@@ -165,6 +183,8 @@ class Teller:
             case events.SandboxRestarted():
                 turn.remarks.append(f"The sandbox was started afresh: {event.reason}; lost: {event.lost}")
                 turn.remarks += event.differences
+                if event.names:
+                    turn.remarks.append(f"Missing variables: {', '.join(event.names)}")
             case events.AnswerGiven(accepted=False):
                 turn.remarks.append(f"The answer was refused: {event.problem}")
             case events.LimitReached():
@@ -172,9 +192,10 @@ class Teller:
             case events.Error():
                 turn.remarks.append(event.message)
             case events.RunEnded():
-                story.status, story.answer, story.error = event.status, event.answer, event.error
+                task = story.last
+                task.status, task.answer, task.error = event.status, event.answer, event.error
                 story.usage, story.seconds, story.artifacts = event.usage, event.seconds, event.artifacts
-        if story.status == "unfinished":
+        if story.last.status == "unfinished":
             story.usage = sum((turn.usage for turn in story.turns), Usage())
             story.seconds = sum(turn.model_seconds + turn.code_seconds for turn in story.turns)
 
@@ -197,6 +218,23 @@ class Teller:
         siblings.append(call)
         if event.key:
             self._keys[event.key] = call
+
+
+def _turn(story: Story) -> Turn:
+    """The turn that an event belongs to. Before there is any, one that is not told, but for its remarks."""
+    turns = story.turns
+    return turns[-1] if turns else Turn(0, remarks=story.last.remarks)
+
+
+def _go_on(story: Story, text: str | None) -> None:
+    """With the last task; or with a further one, unless the story begins with it."""
+    task = story.last
+    if text is None:
+        task.status, task.error = "unfinished", None
+    elif task.text or task.turns:
+        story.tasks.append(Task(text))
+    else:
+        task.text = text
 
 
 def _files(given: Any) -> list[str]:

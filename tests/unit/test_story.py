@@ -5,9 +5,15 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
-from codeact import events
+import pytest
+from bs4 import BeautifulSoup
+
+from codeact import events, exports
+from codeact.errors import UsageError
+from codeact.run.record import Record
 from codeact.types import Code, Reading, Usage
 from codeact.views.ipynb import notebook
+from codeact.views.notebook.page import Page
 from codeact.views.report import render
 from codeact.views.story import tell
 from sandbox.types import CellResult
@@ -86,6 +92,80 @@ def test_a_call_that_a_person_changed_has_the_arguments_that_it_was_made_with(tm
 def test_a_cell_that_was_cut_off_for_good_stays_with_its_calls() -> None:
     [turn] = tell([*BEGUN, started(1), called("c1", 1, "k1")]).turns
     assert [(cell.result, [call.ok for call in cell.calls]) for cell in turn.cells] == [(None, [None])]
+
+
+def answered(answer: object) -> list[events.Event]:
+    """A turn that ends a task."""
+    ended = events.RunEnded(status="answered", answer=answer, usage=Usage(), seconds=1)
+    return [*BEGUN, started(1), observed(), ended]
+
+
+def asked(task: str) -> events.RunStarted:
+    return events.RunStarted(task=task, model="m", settings={}, system="", first="", run="r1")
+
+
+def further(task: str | None) -> events.RunResumed:
+    return events.RunResumed(model="m", task=task, text="")
+
+
+def test_each_task_of_a_run_stands_with_its_own_answer(tmp_path: Path) -> None:
+    failed = events.RunEnded(status="limit", answer=None, usage=Usage(), seconds=1, error="too long")
+    second = [dataclasses.replace(each, turn=2) if hasattr(each, "turn") else each for each in answered(6)]
+    log = [asked("How many orders?"), *answered(34), further("How many <products>?"), failed]
+    story = tell([*log, further(None), *second, further("And customers?"), failed])
+    assert [(task.text, len(task.turns), task.status, task.answer) for task in story.tasks] == [
+        ("How many orders?", 1, "answered", 34),
+        ("How many <products>?", 1, "answered", 6),  # stopped by a limit, and carried on
+        ("And customers?", 0, "limit", None),
+    ]
+    page = BeautifulSoup(render(story, tmp_path), "html.parser")
+    assert [tag.get_text(" ", strip=True) for tag in page.select("h1, .turn h2, .answer")] == [
+        "How many orders?", "Turn 1", "Answer 34",
+        "How many <products>?", "Turn 2", "Answer 6",
+        "And customers?", "No answer: limit too long",
+    ]  # fmt: skip
+    cells = notebook(story, tmp_path, tmp_path).cells
+    assert [cell.source.split("\n\nModel")[0] for cell in cells if cell.cell_type == "markdown"] == [
+        "# How many orders?", "**Answer**\n\n    34",
+        "## How many <products>?", "**Answer**\n\n    6",
+        "## And customers?", "**No answer** (limit): too long",
+    ]  # fmt: skip
+
+
+def test_a_page_of_one_task_begins_with_its_answer(tmp_path: Path) -> None:
+    page = BeautifulSoup(render(tell([asked("How many?"), *answered(34)]), tmp_path), "html.parser")
+    assert [tag.get_text(" ", strip=True) for tag in page.select("h1, .turn h2, .answer pre")] == [
+        "How many?", "34", "Turn 1",
+    ]  # fmt: skip
+
+
+def test_what_is_not_as_it_was_is_told_also_before_there_is_a_turn(tmp_path: Path) -> None:
+    lost = events.SandboxRestarted(
+        reason="the run was carried on", lost="all", restored=(1,), differences=("cell 2: <late>",), names=("df", "n")
+    )  # fmt: skip
+    said = ["The sandbox was started afresh: the run was carried on; lost: all", "cell 2: <late>", "Missing variables: df, n"]  # fmt: skip
+    for after in (answered(1), []):  # a run may end before its first turn
+        story = tell([lost, further("And now?"), *after])
+        for html in (Page().folded(story, 1), render(story, tmp_path)):
+            assert [
+                tag.text for tag in BeautifulSoup(html, "html.parser").select("div.remark")
+            ] == said  # fmt: skip
+        assert "> Missing variables: df, n" in notebook(story, tmp_path, tmp_path).cells[2].source
+    story = tell([asked("How many?"), *BEGUN, lost])
+    assert story.turns[0].remarks == said
+
+
+def test_a_run_of_which_all_was_undone_is_not_exported(tmp_path: Path) -> None:
+    folder = tmp_path / "20260101-000000-abcdef"
+    record = Record(folder.name, folder)
+    record.open()
+    for event in (asked("How many?"), *answered(1), events.Undone(since=1)):
+        record.emit(event)
+    record.close()
+    for form in ("html", "ipynb"):
+        with pytest.raises(UsageError, match="no task was done yet"):
+            exports.text(folder, form, tmp_path)
+    assert '"undone"' in exports.text(folder, "jsonl", tmp_path)
 
 
 def test_cells_of_records_without_numbers_all_stand() -> None:

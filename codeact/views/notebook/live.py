@@ -168,7 +168,7 @@ class View:
 
     @property
     def status(self) -> str:
-        return self._teller.story.status
+        return self._teller.story.last.status
 
     def look(self) -> None:
         """Draws what is new, when it is time for it, and asks what is to be asked."""
@@ -205,9 +205,9 @@ class View:
 
     def failed(self, error: Exception) -> None:
         """The run did not begin, or did not end as it should."""
-        story = self._teller.story
-        if story.status == "unfinished":
-            story.status, story.error = "failed", str(error)
+        task = self._teller.story.last
+        if task.status == "unfinished":
+            task.status, task.error = "failed", str(error)
 
     def close(self) -> None:
         """The last drawing, which stays."""
@@ -218,8 +218,9 @@ class View:
             for asked in self._asked:
                 asked.answer(Decision(False, "the run has ended"))
             self._asked = []
-        if self._teller.story.status == "unfinished":
-            self._teller.story.status = "interrupted"
+        task = self._teller.story.last
+        if task.status == "unfinished":
+            task.status = "interrupted"
         self._output.bare(self._page.render(self._teller.story, pages.ended(self._teller.story)))
 
     # -- questions -----------------------------------------------------------------------------------------------

@@ -70,7 +70,7 @@ class Page:
             state=state,
             question=question,
             over=over,
-            answer=story.answer,
+            answer=story.last.answer,
         )
 
     def folded(self, story: Story, answer: Any) -> str:
@@ -112,9 +112,9 @@ class Page:
 
 def ended(story: Story) -> State:
     """How a run that is over is said to have ended."""
-    kind: Kind = "answered" if story.status == "answered" else "failed"
-    words = story.status.replace("_", " ").capitalize()
-    return State(kind, "Stopped" if story.status == "interrupted" else words)
+    status = story.last.status
+    words = "Stopped" if status == "interrupted" else status.replace("_", " ").capitalize()
+    return State("answered" if status == "answered" else "failed", words)
 
 
 def shown_answer(value: Any) -> Shown | None:
@@ -213,7 +213,7 @@ def _plain(value: Any) -> str:
 def facts(story: Story) -> list[str]:
     turns = len(story.turns)
     said = [f"{turns} turn{'s' * (turns != 1)}"] if turns else []
-    if story.status != "unfinished":
+    if story.last.status != "unfinished":
         said.append(f"{story.seconds:.1f} s")
     if story.usage.total_tokens:
         said.append(markup.tokens(story.usage))
@@ -232,12 +232,13 @@ def _render(
 ) -> str:
     page = {
         "problems": story.problems,
+        "remarks": [remark for task in story.tasks for remark in task.remarks],
         "turns": _latest(turns),
         "question": question,
         "over": over,
-        "status": story.status,
-        "answer": shown_answer(answer) if over and story.status == "answered" else None,
-        "error": story.error if story.status != "answered" else None,
+        "status": story.last.status,
+        "answer": shown_answer(answer) if over and story.last.status == "answered" else None,
+        "error": story.last.error if story.last.status != "answered" else None,
         "artifacts": _artifacts(story.artifacts),
         "state": state,
         "facts": facts(story),
