@@ -110,7 +110,7 @@ def further(task: str | None) -> events.RunResumed:
 
 def test_each_task_of_a_run_stands_with_its_own_answer(tmp_path: Path) -> None:
     failed = events.RunEnded(status="limit", answer=None, usage=Usage(), seconds=1, error="too long")
-    second = [dataclasses.replace(each, turn=2) if hasattr(each, "turn") else each for each in answered(6)]
+    second: list[events.Event] = [events.TurnStarted(turn=2), *answered(6)[1:]]
     log = [asked("How many orders?"), *answered(34), further("How many <products>?"), failed]
     story = tell([*log, further(None), *second, further("And customers?"), failed])
     assert [(task.text, len(task.turns), task.status, task.answer) for task in story.tasks] == [
