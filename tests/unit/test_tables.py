@@ -41,7 +41,7 @@ def test_what_a_library_draws(
     header: tuple[str, ...],
     rows: tuple[tuple[str, ...], ...],
 ) -> None:
-    assert read_table(frame()._repr_html_()) == Table(header, rows)  # type: ignore[operator]
+    assert read_table(frame()._repr_html_()) == Table(header, rows)
 
 
 def test_what_there_is_no_room_for_is_counted() -> None:
