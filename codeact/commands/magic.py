@@ -45,8 +45,9 @@ def _magic(shell: Any) -> Callable[[str, str], None]:
             _command(cell, shell.user_ns).main(_words(line), prog_name="%%codeact", standalone_mode=False)
         except click.ClickException as error:
             raise MagicError(usage_line(error).replace("`codeact`", "`%%codeact`")) from None
-        except click.Abort:
-            raise KeyboardInterrupt from None
+        except click.Abort as abort:
+            stopped = abort.__cause__  # with what is to be shown of it, where it is ours
+            raise (stopped if isinstance(stopped, KeyboardInterrupt) else KeyboardInterrupt()) from None
         except Exception as error:  # noqa: BLE001 - the last line of defence: a line, not a traceback
             raise MagicError(explained(error)) from None
 

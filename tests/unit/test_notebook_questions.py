@@ -9,12 +9,14 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
+import click
 import pytest
 
 from codeact.commands import magic
 from codeact.errors import UsageError
 from codeact.tools.approval import Decision
 from codeact.views.notebook import questions
+from codeact.views.notebook.live import Stopped
 from codeact.views.notebook.output import Output
 from codeact.views.notebook.questions import Asked, Person
 
@@ -149,6 +151,27 @@ def test_a_line_that_is_no_answer_is_asked_again(line: str, monkeypatch: pytest.
     Person(Output())._type(question)
     assert question.open
     assert question.problem.startswith("write names and values as in a call")
+
+
+@pytest.mark.parametrize(
+    ("raised", "shown"),
+    [
+        (Stopped("r1"), "the run was stopped; go on with agent.resume('r1')"),
+        (KeyboardInterrupt(), ""),
+        (EOFError(), ""),
+    ],
+)
+def test_the_stop_button_in_a_cell_of_the_magic_shows_as_in_any_other(
+    raised: BaseException, shown: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @click.command()
+    def command() -> None:
+        raise raised
+
+    monkeypatch.setattr(magic, "_command", lambda task, variables: command)
+    with pytest.raises(KeyboardInterrupt) as stopped:
+        magic._magic(SimpleNamespace(user_ns={}))("", "How many?")
+    assert (isinstance(stopped.value, Stopped), str(stopped.value)) == (bool(shown), shown)
 
 
 @pytest.mark.parametrize("specs", [["a=x", "a=y"], ["x", "x"], ["x", "x=y"]])
