@@ -148,16 +148,15 @@ class ToolProgress(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolReturned(Event):
-    """How a call ended: `value` as it went back into the sandbox (JSON, or the name of a file in the run's folder where
-    it is large or holds tables), or `error` with the class and the message that the cell saw. `replayed`: it was
-    answered from the journal, nothing was executed, and `arguments` are those that it was made with then. `seconds` are the tool's own, `waited` those before and between its
-    attempts: for a person, for its turn where it has a rate, before a retry."""
+    """How a call ended: `value` as it went back into the sandbox, as JSON (what was too large for that by the name of the file
+    that it is in inside), or `error` with the class and the message that the cell saw. `replayed`: it was answered from the
+    journal, nothing was executed, and `arguments` are those that it was made with then. `seconds` are the tool's own, `waited`
+    those before and between its attempts: for a person, for its turn where it has a rate, before a retry."""
 
     call: str
     tool: str
     ok: bool
     value: Any = None
-    file: str | None = None
     error: dict[str, str] | None = None
     seconds: float = 0.0
     waited: float = 0.0

@@ -30,7 +30,6 @@ class Call:
     first: dict[str, Any] = field(default_factory=dict)
     ok: bool | None = None
     value: Any = None
-    file: str | None = None
     error: dict[str, str] | None = None
     seconds: float = 0.0
     waited: float = 0.0
@@ -71,7 +70,7 @@ def change(call: Changeable, written: Mapping[str, Any]) -> None:
 
 
 def end(call: Call, event: events.ToolReturned) -> None:
-    call.ok, call.value, call.file, call.error = event.ok, event.value, event.file, event.error
+    call.ok, call.value, call.error = event.ok, event.value, event.error
     call.seconds, call.waited, call.attempts = event.seconds, event.waited, event.attempts
     call.replayed = event.replayed
     if event.arguments is not None:
@@ -102,7 +101,7 @@ def outcome(call: Call) -> str:
         return _cut(clean(said), SHOWN_RESULT)
     if call.ok is None:
         return "no end is recorded"
-    return _cut((call.file and f"({call.file})") or _value(call.value), SHOWN_RESULT)
+    return _cut(_value(call.value), SHOWN_RESULT)
 
 
 def progress(event: events.ToolProgress) -> str:

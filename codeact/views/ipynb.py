@@ -68,7 +68,7 @@ def _setup(story: Story, folder: Path, beside: Path) -> str:
         {"tool": call.tool, "arguments": arguments, "ok": call.ok, "value": call.value, "error": call.error}
         for turn in story.turns
         for call, arguments in _as_written(turn)
-        if call.ok is not None and call.file is None
+        if call.ok is not None
     ]  # fmt: skip
     imported = IMPORTED.get(str(story.settings.get("image")), {})
     lines = [
@@ -162,7 +162,7 @@ def _call(call: ToolCall) -> Node:
     namespace, _, name = call.tool.rpartition(".")
     module = f"tools.{namespace}" if namespace else "tools"
     source = clean(f"from {module} import {name}\n\n{name}({arguments})")
-    if call.ok is None or call.file is not None:
+    if call.ok is None:
         return new_markdown_cell(f"What came of this call is not here:\n\n~~~python\n{source}\n~~~")
     if call.ok:
         shown = new_output("execute_result", data={"text/plain": clean(_literal(call.value))})

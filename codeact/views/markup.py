@@ -241,7 +241,7 @@ def _call(call: ToolCall) -> dict[str, str]:
     elif not call.ok:
         result = call.error
     else:
-        result = f"in {call.file}" if call.file else short(call.value)
+        result = short(call.value)
     arguments = _arguments(call.arguments)
     if call.first:
         arguments += f" (changed from {_arguments(call.first)})"

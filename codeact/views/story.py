@@ -23,7 +23,6 @@ class ToolCall:
     first: dict[str, Any] = field(default_factory=dict)
     ok: bool | None = None
     value: Any = None
-    file: str | None = None
     error: str = ""
     seconds: float = 0.0
     waited: float = 0.0
@@ -244,7 +243,7 @@ def _files(given: Any) -> list[str]:
 def _end_call(call: ToolCall | None, event: events.ToolReturned) -> None:
     if call is None:
         return
-    call.ok, call.value, call.file = event.ok, event.value, event.file
+    call.ok, call.value = event.ok, event.value
     call.seconds, call.waited = event.seconds, event.waited
     if event.error:
         call.error = ": ".join(str(part) for part in event.error.values())

@@ -52,7 +52,9 @@ def value_of(made, buffers=(), record=dict):
         "datetime": lambda text: _zoned(datetime.datetime.fromisoformat(text), made),
     }
     if kind not in simple:
-        raise RuntimeError(f"this value was not recorded whole: {given or made.get('preview')}")
+        raise RuntimeError(
+            f"this value was not recorded whole: {given or made.get('preview') or made.get('what')}"
+        )
     return simple[kind](given)
 
 
