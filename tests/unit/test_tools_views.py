@@ -54,7 +54,6 @@ FAILED: dict[str, Any] = {
         ({}, "shop.order(n=1) -> {'state': 'sent'} | 0.2 s"),
         (FAILED, "shop.order(n=1) -> KeyError: A-7 no such | 0.2 s"),
         ({"waited": 3.0, "attempts": 2}, "shop.order(n=1) -> {'state': 'sent'} | 0.2 s | waited 3.0 s | 2 attempts"),
-        ({"value": None, "file": "blobs/1"}, "shop.order(n=1) -> (blobs/1) | 0.2 s"),
         ({"replayed": True}, "shop.order(n=1) -> {'state': 'sent'} | 0.2 s | from the journal"),
         (
             {"arguments": {"word": "x" * 999, "key": "(secret)"}},
