@@ -120,6 +120,8 @@ class Teller:
         self._calls: dict[str, ToolCall] = {}
         self._keys: dict[str, ToolCall] = {}
         self._cut_off: dict[int, Cell] = {}
+        self._seconds = 0.0
+        """Of all times that the run ended: each has its own."""
 
     def add(self, event: events.Event) -> None:
         story, calls = self.story, self._calls
@@ -193,7 +195,8 @@ class Teller:
             case events.RunEnded():
                 task = story.last
                 task.status, task.answer, task.error = event.status, event.answer, event.error
-                story.usage, story.seconds, story.artifacts = event.usage, event.seconds, event.artifacts
+                self._seconds += event.seconds
+                story.usage, story.seconds, story.artifacts = event.usage, self._seconds, event.artifacts
         if story.last.status == "unfinished":
             story.usage = sum((turn.usage for turn in story.turns), Usage())
             story.seconds = sum(turn.model_seconds + turn.code_seconds for turn in story.turns)

@@ -118,6 +118,7 @@ def test_each_task_of_a_run_stands_with_its_own_answer(tmp_path: Path) -> None:
         ("How many <products>?", 1, "answered", 6),  # stopped by a limit, and carried on
         ("And customers?", 0, "limit", None),
     ]
+    assert story.seconds == 4  # one for each time that it ended
     page = BeautifulSoup(render(story, tmp_path), "html.parser")
     assert [tag.get_text(" ", strip=True) for tag in page.select("h1, .turn h2, .answer")] == [
         "How many orders?", "Turn 1", "Answer 34",
