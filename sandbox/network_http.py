@@ -21,6 +21,8 @@ from sandbox.text import clean
 from sandbox.types import Connection, Outcome, size_text
 
 MAX_HEAD = 64 * 1024
+MAX_HOST = 253
+"""Characters that a name of the DNS has; a longer one is told cut."""
 HEAD_SECONDS = 30.0
 """For a request to come in whole."""
 IDLE_SECONDS = 300.0
@@ -79,7 +81,7 @@ class Exchange:
 
     def told(self, seconds: float) -> Connection:
         return Connection(
-            self.host, self.port, self._outcome, self._reason, self._sent, self._received, seconds
+            self.host[:MAX_HOST], self.port, self._outcome, self._reason, self._sent, self._received, seconds
         )
 
     async def run(self) -> bool:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from packaging.markers import Marker
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
+from packaging.version import Version
 from platformdirs import user_cache_path
 
 from sandbox.errors import ImageError
@@ -118,9 +119,8 @@ def _find(folder: Path, requirement: Requirement) -> Path | None:
             name, version, _, _ = parse_wheel_filename(wheel.name)
         except InvalidWheelFilename:
             continue
-        if (name, str(version)) == (requirement.name, requirement.version) and _sha256(
-            wheel
-        ) in requirement.hashes:
+        same = (name, version) == (requirement.name, Version(requirement.version))
+        if same and _sha256(wheel) in requirement.hashes:
             return wheel
     return None
 
@@ -164,11 +164,26 @@ def as_line(requirement: Requirement) -> str:
     return f"{requirement.name}=={requirement.version} {hashes}\n"
 
 
+_PIP = """
+import sys
+sys.path[:0] = filter(None, [sys.argv.pop(1)])
+from pip._internal.cli.main import main
+from pip._internal.distributions.sdist import SourceDistribution
+from pip._internal.exceptions import InstallationError
+def refuse(source, *_, **__):
+    raise InstallationError(f"{source.req} is no wheel, and nothing is built on the host")
+SourceDistribution.prepare_distribution_metadata = refuse
+sys.exit(main())
+"""
+"""`--only-binary` holds for what an index has; the metadata of a wheel may name sources by their address, and pip would run their
+build. Where pip has it otherwise one day, this ends with an error."""
+
+
 def pip_command() -> list[str]:
-    """pip of this Python, or the wheel of it that comes with Python: environments made by uv have none."""
+    """pip of this Python, or the wheel of it that comes with Python: environments made by uv have none. It builds nothing."""
     if importlib.util.find_spec("pip"):
-        return [sys.executable, "-m", "pip"]
+        return [sys.executable, "-P", "-c", _PIP, ""]
     bundled = sorted(Path(ensurepip.__file__).parent.glob("_bundled/pip-*.whl"))
     if not bundled:
         raise ImageError("this Python has no pip, which downloads an image's wheels: install pip into it")
-    return [sys.executable, str(bundled[-1] / "pip")]
+    return [sys.executable, "-P", "-c", _PIP, str(bundled[-1])]

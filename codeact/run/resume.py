@@ -28,7 +28,8 @@ class Standing:
     usage: Usage
     ended: events.RunEnded | None
     calls: int
-    """How many calls of tools there were."""
+    """The number of the last call of a tool. One that was answered from the record when code ran again has a number too, and is
+    recorded nowhere."""
     made: Mapping[str, int]
     """How often each tool was called and was not refused."""
     last: int
@@ -106,7 +107,7 @@ def standing(run: Path) -> Standing:
             case events.RunResumed():
                 ended = None
     usage = sum((event.usage for event in whole if isinstance(event, events.Replied)), Usage())
-    calls = sum(isinstance(event, events.ToolCalled) for event in whole)
+    calls = max((_number(event.call) for event in whole if isinstance(event, events.ToolCalled)), default=0)
     made = Counter(
         event.tool
         for event in whole
@@ -114,6 +115,11 @@ def standing(run: Path) -> Standing:
     )
     last = max(event.seq for event in whole)
     return Standing(folder, log, log[0], turn, pending, answer, guess, usage, ended, calls, made, last, size)
+
+
+def _number(call: str) -> int:
+    """Of `c12` the 12; 0 where a journal has another name."""
+    return int(call[1:]) if call[1:].isdecimal() else 0
 
 
 def given_files(folder: Path, first: Mapping[str, str], log: Iterable[events.Event]) -> dict[str, Path]:

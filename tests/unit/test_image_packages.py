@@ -10,7 +10,7 @@ import pytest
 from sandbox import image_packages
 from sandbox.errors import ImageError
 from sandbox.image_packages import Resolved, parse, resolve
-from sandbox.wheels import Target
+from sandbox.wheels import Target, fetch
 from tests.sites import Site
 from tests.wheels import folder, source, wheel
 from tests.wheels import index as pages
@@ -141,6 +141,27 @@ def test_what_cannot_be_had_is_said_in_one_line(asked: list[str], said: str) -> 
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
     assert "executed on the host" not in str(caught.value)
+
+
+def test_sources_that_a_wheel_names_by_their_address_are_not_built(index: Path, tmp_path: Path) -> None:
+    executed = tmp_path / "executed"
+    name, packed = source("inner", "1.0", f"open({str(executed)!r}, 'w')")
+    inner = tmp_path / name
+    inner.write_bytes(packed)
+    folder(index, wheel("outer", "1.0", requires=[f"inner @ {inner.as_uri()}"]))
+    with pytest.raises(ImageError, match="inner@.* is no wheel, and nothing is built on the host"):
+        chosen("outer")
+    assert not executed.exists()
+
+
+def test_a_wheel_is_found_however_its_version_is_written(
+    index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    folder(index, wheel("dated", "2020.04.05"))
+    inside = target()
+    (found,) = fetch(resolve(["dated"], INSTALLED, inside), inside, lambda _: None)
+    assert found.name == "dated-2020.04.05-py3-none-any.whl"
 
 
 def test_an_index_that_cannot_be_reached_is_not_a_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:

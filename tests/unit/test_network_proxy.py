@@ -130,6 +130,14 @@ def joined(site: Site) -> Iterator[Joined]:
         yield both
 
 
+def test_of_a_name_that_is_none_no_more_is_told_than_a_name_may_have(joined: Joined) -> None:
+    answer = everything(joined.raw(b"CONNECT " + b"a" * 60_000 + b":443 HTTP/1.1\r\nHost: x\r\n\r\n"))
+    told = joined.next_told()
+    assert answer.startswith(b"HTTP/1.1 403")
+    assert (told.host, told.outcome) == ("a" * 253, "refused")
+    assert len(told.reason) < 1000
+
+
 def test_plain_http_there_and_back(joined: Joined, site: Site) -> None:
     client = joined.client()
     assert client.get("http://api.example.com/").text == "home"

@@ -5,12 +5,15 @@ from __future__ import annotations
 import itertools
 import threading
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from codeact.errors import CallRefused
-from codeact.events import ApprovalGiven, Event, ToolCalled, ToolReturned
+from codeact.events import ApprovalGiven, Event, RunStarted, ToolCalled, ToolReturned
 from codeact.recorded import RecordedCalls, Unknown
+from codeact.run.record import Record
+from codeact.run.resume import standing
 
 
 def called(call: str, digest: str, cell: int = 1, tool: str = "pay") -> ToolCalled:
@@ -113,3 +116,14 @@ def test_threads_get_each_call_once() -> None:
     for thread in threads:
         thread.join()
     assert sorted(map(str, got)) == sorted(f"c{n}" for n in range(200))
+
+
+def test_the_next_call_has_a_number_that_none_before_had(tmp_path: Path) -> None:
+    """Calls that were answered from the record after the kernel died have numbers, too, and are recorded nowhere."""
+    record = Record("r", tmp_path / "r")
+    record.open()
+    record.emit(RunStarted(task="t", model="m", settings={}, system="", first=""))
+    record.emit(called("c1", "a"))
+    record.emit(called("c5", "b", cell=2))
+    record.close()
+    assert standing(tmp_path / "r").calls == 5
