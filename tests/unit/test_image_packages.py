@@ -149,7 +149,7 @@ def test_sources_that_a_wheel_names_by_their_address_are_not_built(index: Path, 
     inner = tmp_path / name
     inner.write_bytes(packed)
     folder(index, wheel("outer", "1.0", requires=[f"inner @ {inner.as_uri()}"]))
-    with pytest.raises(ImageError, match="inner@.* is no wheel, and nothing is built on the host"):
+    with pytest.raises(ImageError, match=r"inner@.* is no wheel, and nothing is built on the host"):
         chosen("outer")
     assert not executed.exists()
 
