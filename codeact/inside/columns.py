@@ -8,6 +8,7 @@ from typing import Any
 from . import cells
 from .cells import MISSING_MARKS, PANDAS_MISSING, SPACES
 
+_FIGURES = re.compile(r"[+-]?[\d.,]*\d[\d.,]*")
 _CUT = 60
 _LISTED, _LISTED_LENGTH = 8, 240
 EXACT = 2**53
@@ -16,7 +17,8 @@ EXACT = 2**53
 
 @dataclass(frozen=True)
 class Column:
-    """One column: ``name`` as pandas will call it. The options are what reading it rightly needs."""
+    """One column: ``name`` as pandas will call it. The options are what reading it rightly needs. ``holds`` are the points and
+    commas in it, where it is made of figures alone."""
 
     name: str
     type: str
@@ -33,6 +35,7 @@ class Column:
     marks: list[str] = field(default_factory=list)
     pandas_marks: list[str] = field(default_factory=list)
     date_form: str = ""
+    holds: str = ""
 
     def json(self) -> dict[str, Any]:
         found: dict[str, Any] = {
@@ -79,9 +82,45 @@ def describe(name: str, counts: Counter[str]) -> Column:
     blanks = sorted(value for value in counts if value and not value.strip(SPACES))
     if blanks and column.type not in ("text", "true/false"):
         column = replace(column, marks=[*column.marks, *blanks[:5]])
+    column = replace(column, holds=_marks_held(values))
     if padded and column.type not in ("integer", "decimal"):
         return _with_note(column, f"{plural(padded, 'value')} with spaces around: strip them")
     return column
+
+
+def _marks_held(values: Counter[str]) -> str:
+    figures = [value for value in values if value not in PANDAS_MISSING and value not in MISSING_MARKS]
+    if not all(map(_FIGURES.fullmatch, figures)):
+        return ""
+    return "".join(mark for mark in ".," if any(mark in value for value in figures))
+
+
+def marks_apart(columns: list[Column]) -> list[Column]:
+    """pandas has one mark between thousands, and one before decimals, for all columns of a file. Where these are not those of a
+    column, it is read as text: addresses such as 10.0.0.1, or decimal points beside decimal commas."""
+    thousands = {column.thousands for column in columns if column.thousands}
+    decimal = {column.decimal for column in columns if column.decimal}
+    if len(thousands) > 1 or len(decimal) > 1:
+        return columns
+    return [
+        replace(
+            column,
+            type="number as text" if column.type in ("integer", "decimal") else column.type,
+            as_text=True,
+            note="; ".join(filter(None, (column.note, "its marks are not those of the other columns"))),
+            low=None,
+            high=None,
+            thousands="",
+            decimal="",
+        )
+        if not column.date_form
+        and (
+            any(mark in column.holds and column.thousands != mark for mark in thousands)
+            or (decimal and "." in column.holds and not (column.decimal or column.thousands))
+        )
+        else column
+        for column in columns
+    ]
 
 
 def _with_note(column: Column, note: str) -> Column:

@@ -7,7 +7,7 @@ from typing import Any
 
 from . import frames, options, remarks, shape
 from .charset import Charset
-from .columns import cut, pandas_names, plural
+from .columns import cut, marks_apart, pandas_names, plural
 from .columns import describe as describe_column
 from .dialect import BLANKS, SPACED, Dialect, Record, numbered, stray_quotes
 from .packages import Missing, has
@@ -75,7 +75,9 @@ def build(records: list[Record], lines: list[int] | None = None) -> Table:
             counts[at][cell] += 1
     for counter in counts:
         counter[""] += len(counted) - counter.total()
-    columns = [describe_column(name, counter) for name, counter in zip(names, counts, strict=True)]
+    columns = marks_apart(
+        [describe_column(name, counter) for name, counter in zip(names, counts, strict=True)]
+    )
     return Table(records, lines or list(range(1, len(records) + 1)), found, names, columns, len(body))
 
 
@@ -172,6 +174,8 @@ def offer(entry: dict[str, Any], source: Source, text: Text, dialect: Dialect, t
         chosen["quotechar"] = "'"
     if dialect.escape:
         chosen["escapechar"] = dialect.escape
+    if dialect.skip:
+        chosen["skipinitialspace"] = True
     if text.charset.name not in ("utf-8", "ascii"):
         chosen["encoding"] = text.charset.name
     if any("encoding_errors" in note for note in text.charset.notes):
@@ -183,7 +187,9 @@ def offer(entry: dict[str, Any], source: Source, text: Text, dialect: Dialect, t
     chosen |= options.written(options.of(table))
     target, modules = _target(source, chosen)
     code = call("pd.read_csv", target, **chosen)
-    if any(name != name.strip() for name in table.names) and "names" not in chosen and table.shape.header:
+    stripped = [name.strip() for name in table.names]
+    alone = len(set(stripped)) == len(stripped)
+    if stripped != table.names and alone and "names" not in chosen and table.shape.header:
         code += ".rename(columns=str.strip)"
     if any(record and not filled(record) for record in table.body):
         code += ".dropna(how='all')"
@@ -251,6 +257,8 @@ def _tried(line: Line, table: Table, rows: int, whole: bool, entry: dict[str, An
             and values.notna().any()
         ):
             return f"numbers of {name!r} stay text"
+        if (column.as_text or column.type == "text") and values.dtype.kind in "iuf" and values.notna().any():
+            return f"text of {name!r} becomes numbers"
         if column.date_form and values.dtype.kind != "M":
             return f"dates of {name!r} stay text"
     frames.as_read(entry["columns"], frame, whole=whole)
@@ -280,6 +288,8 @@ def lines_reader(source: Source, charset: Charset, dialect: Dialect) -> Line:
     chosen: dict[str, Any] = {} if dialect.separator == "," else {"delimiter": dialect.separator}
     if not dialect.quote:
         chosen["quoting"] = 3
+    if dialect.skip:
+        chosen["skipinitialspace"] = True
     return Line(f"rows = list({call('csv.reader', opened, **chosen)})", (*modules, "csv"))
 
 

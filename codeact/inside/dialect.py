@@ -19,11 +19,13 @@ _SNIFFED_LINES = 400
 
 @dataclass(frozen=True)
 class Dialect:
-    """``separator`` is one character, or the pattern `SPACED` or `BLANKS`; empty for a single column."""
+    """``separator`` is one character, or the pattern `SPACED` or `BLANKS`; empty for a single column. ``skip``: blanks behind it
+    belong to no cell."""
 
     separator: str
     quote: str = '"'
     escape: str | None = None
+    skip: bool = False
     score: float = 0.0
     sure: bool = True
 
@@ -51,6 +53,7 @@ def numbered(text: str, dialect: Dialect) -> Iterator[tuple[int, Record]]:
         quotechar=dialect.quote or None,
         quoting=csv.QUOTE_MINIMAL if dialect.quote else csv.QUOTE_NONE,
         escapechar=dialect.escape,
+        skipinitialspace=dialect.skip,
     )
     begins = 1
     while True:
@@ -121,8 +124,16 @@ def _quoting(sample: str, dialect: Dialect) -> Dialect:
     if dialect.pattern:
         return dialect
     as_is = regularity(parse(sample, dialect))
+    mark = re.escape(dialect.separator)
+    if re.search(rf'{mark} +"', sample):  # a quote that is not the first of its cell opens none
+        skipping = replace(dialect, skip=True)
+        worth = regularity(parse(sample, skipping))
+        if worth >= as_is:
+            dialect, as_is = skipping, worth
     choices = []
-    if '\\"' in sample:
+    if re.search(
+        rf'\\"(?!\s*(?:{mark}|\r?\n|\Z|"))', sample
+    ):  # where it closes its cell, as of a path, it escapes nothing
         choices.append(replace(dialect, escape="\\"))
     if '"' in sample:
         choices.append(replace(dialect, quote=""))

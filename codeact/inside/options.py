@@ -17,6 +17,7 @@ _HANDLED = (
     ("thousands=", "thousands marks"),
     ("decimal=", "decimal marks"),
     ("na_values=[", "marks for missing values"),
+    ("na_values={", "marks for missing values"),
     ("parse_dates=", "dates"),
 )
 
@@ -58,7 +59,7 @@ def _missing_options(table: Table) -> dict[str, Any]:
     marks = sorted({mark for column in table.columns for mark in column.marks})
     coded = [column for column in table.columns if column.na_code]
     if not coded:
-        return {"na_values": marks} if marks else {}
+        return {"na_values": _where(table, marks)} if marks else {}
     codes = {token for column in coded for token in column.pandas_marks}
     elsewhere = {token for column in table.columns if not column.na_code for token in column.pandas_marks}
     if codes & elsewhere:
@@ -71,6 +72,21 @@ def _missing_options(table: Table) -> dict[str, Any]:
             **({"na_values": marks} if marks else {}),
         }
     return {"keep_default_na": False, "na_values": ["", *sorted(elsewhere), *marks]}
+
+
+def _where(table: Table, marks: list[str]) -> list[str] | dict[Any, list[str]]:
+    """Marks for missing values: of all columns, or of each alone where what is a mark in one is a value in another."""
+    values = any(
+        cell.strip() in marks and cell.strip() not in column.marks
+        for record in table.body
+        for column, cell in zip(table.columns, record, strict=False)
+    )
+    if not values:
+        return marks
+    named = _named(table)
+    return {
+        column.name if named else at: column.marks for at, column in enumerate(table.columns) if column.marks
+    }
 
 
 class _Source(str):
