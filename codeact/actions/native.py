@@ -9,7 +9,7 @@ from typing import Any
 
 from codeact.actions import arguments
 from codeact.actions.calls import INTERPRETER, first_code
-from codeact.actions.python import clean
+from codeact.actions.python import clean, without_returns
 from codeact.actions.reading import unwrapped
 from codeact.actions.written import Written
 from codeact.types import Call
@@ -107,7 +107,7 @@ def _code_call(call_id: str, name: str, given: Any) -> Call:
         code = first if isinstance(first, str) else first_code(read)
         if code is None and len(read) == 1 and isinstance(only := next(iter(read.values())), str):
             code = only
-    source = clean(unwrapped(code)) if code is not None else ""
+    source = without_returns(clean(unwrapped(code))) if code is not None else ""
     if not source.strip():
         return Call(call_id, name, problem=f'{name}(): code is missing. Write {{"code": "print(1 + 1)"}}')
     return Call(call_id, name, {"code": source})

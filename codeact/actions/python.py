@@ -21,6 +21,7 @@ _FIRST_LINE = re.compile(
     r"(?:import \w|from [\w.]+ import\b|def \w+\(|class \w+\b.*:|(?:for|while|with|if|try)\b.*:\s*$"
     r"|@\w|print\(|final_answer\(|[\w.]+(?:\[[^\]\n]*\])? = |%%?\w|!\w)"
 )
+_RETURNED = re.compile(r"^return (?=final_answer\()", re.MULTILINE)
 _LINE_END = re.compile(r"\r\n?")
 _PROMPT = re.compile(r">>> ?|In ?\[[\d *]*\]: ?")
 _CONTINUED = re.compile(r"\.\.\.(?: |$)|[ ]+\.\.\.: ?")
@@ -132,24 +133,27 @@ def clean(source: str) -> str:
     """The cell as its author meant it: without REPL prompts and, where only that makes it parse, mended.
 
     Mends: common indentation, invisible characters, typographic spaces, quotes and signs, HTML entities, underscores
-    escaped as in Markdown, line numbers. What a `return` at the end returns, though it stands in no function, is shown.
+    escaped as in Markdown, line numbers. A `return` before the answer is left out.
     """
-    source = _without_prompts(source)
-    if (tree := parse(source)) is not None:
-        return _without_returns(source, tree)
+    source = _RETURNED.sub("", _without_prompts(source))
+    if parse(source) is not None:
+        return source
     mended = source
     for mend in (
         textwrap.dedent, _plain_spaces, _plain_quotes, html.unescape, _plain_underscores, _plain_signs, _without_numbers,
     ):  # fmt: skip
         before, mended = mended, mend(mended)
-        if mended != before and (tree := parse(mended)) is not None:
-            return _without_returns(mended, tree)
+        if mended != before and parse(mended) is not None:
+            return mended
     return source
 
 
-def _without_returns(source: str, tree: ast.Module) -> str:
-    """A cell is no function. What comes last is shown all the same, within a branch by `display`; a `return` that would have to
-    stop the cell stays the error that it is."""
+def without_returns(source: str) -> str:
+    """A cell as it is run: no function, so that what a `return` at its end would return is shown, within a branch by `display`. A
+    `return` that would have to stop the cell stays the error that it is."""
+    tree = parse(source)
+    if tree is None:
+        return source
     returns = list(_last_returns(tree.body))
     if not returns:
         return source

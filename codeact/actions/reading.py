@@ -33,7 +33,15 @@ from codeact.actions.prose import (
     tagged_answer,
     without_prose,
 )
-from codeact.actions.python import clean, is_bare_code, is_code, is_empty, is_literal_answer, parse
+from codeact.actions.python import (
+    clean,
+    is_bare_code,
+    is_code,
+    is_empty,
+    is_literal_answer,
+    parse,
+    without_returns,
+)
 from codeact.actions.tagged import find_tagged
 from codeact.types import Code, Finish, Reading
 
@@ -270,7 +278,8 @@ class _Reader:
         if not sources:
             thoughts = self.text[start : self.end].strip()
             return Reading(thoughts, problem=self._problem(thoughts), end=self.end)
-        return Reading(self._thoughts(), tuple(map(Code, sources)), notes=self._notes(guesses), end=self.end)
+        actions = tuple(Code(without_returns(source)) for source in sources)
+        return Reading(self._thoughts(), actions, notes=self._notes(guesses), end=self.end)
 
     def _notes(self, guesses: list[str]) -> tuple[str, ...]:
         notes = [PASSED_OVER.format(language=each.source) for each in self.passed if each.verdict == "other"]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 import linecache
+import re
 import types
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
 MAX_LOOKED_AT = 200
+_NAME_WANTED = re.compile(r"not '?str'?$")
 
 
 def misread(error: BaseException | None, main: Mapping[str, Any]) -> list[str] | None:
@@ -20,15 +22,26 @@ def misread(error: BaseException | None, main: Mapping[str, Any]) -> list[str] |
     """
     if not isinstance(error, (TypeError, KeyError)):
         return None
-    space, last = dict(main), None
+    around, last = dict(main), None
     for last in _frames(error):
-        space.update(last.tb_frame.f_locals)
+        around.update(last.tb_frame.f_locals)
     if last is None or last.tb_frame.f_globals is not main:
         return None
+    own = {**main, **last.tb_frame.f_locals}
     match _expression(last):
-        case ast.Subscript(value=ast.Name(id=name), slice=wanted) if name in space:
-            told = _told(space[name], isinstance(wanted, ast.Slice), space, name)
-            return None if told is None else [name, *told]
+        case ast.Subscript(value=ast.Name(id=name), slice=wanted) if name in own:
+            value = own[name]
+            if value is None:
+                return [name, "none", ""]
+            if isinstance(value, dict) and isinstance(wanted, ast.Slice):
+                meant = _meant(name, value)
+                return None if meant is None else [name, "dict", meant]
+            if not _NAME_WANTED.search(str(error)):
+                return None
+            if isinstance(value, str):
+                meant = _looped_over(name, last, around)
+                return [name, "text", ""] if meant is None else [name, "key", meant]
+            return [name, "list", ""] if isinstance(value, list) else None
     return None
 
 
@@ -58,28 +71,24 @@ def _expression(last: types.TracebackType) -> ast.expr | None:
         return None
 
 
-def _told(value: Any, sliced: bool, space: Mapping[str, Any], name: str) -> tuple[str, str] | None:
-    match value:
-        case None:
-            return "none", ""
-        case str():
-            meant = next(_lists_beside(value, space), None)
-            return ("text", "") if meant is None else ("key", meant)
-        case list() | tuple():
-            return "list", ""
-        case dict() if sliced and (meant := next(_lists(name, value), None)) is not None:
-            return "dict", meant
+def _looped_over(name: str, last: types.TracebackType, around: Mapping[str, Any]) -> str | None:
+    """The list that was meant where a loop that gives this name its values goes over a dict."""
+    try:
+        tree = ast.parse("".join(linecache.getlines(last.tb_frame.f_code.co_filename)))
+    except SyntaxError:  # of IPython's
+        return None
+    for node in ast.walk(tree):
+        match node:
+            case (ast.For() | ast.comprehension()) as loop:
+                match loop.target, loop.iter:
+                    case ast.Name(id=target), ast.Name(id=over) if target == name:
+                        if type(around.get(over)) is dict:
+                            return _meant(over, around[over])
     return None
 
 
-def _lists(path: str, value: Mapping[Any, Any]) -> Iterator[str]:
-    for key, item in islice(value.items(), MAX_LOOKED_AT):
-        if type(item) is list:
-            yield f"{path}[{key!r}]"
-
-
-def _lists_beside(key: str, space: Mapping[str, Any]) -> Iterator[str]:
-    """The lists in the dicts that have a key."""
-    for name, value in islice(space.items(), MAX_LOOKED_AT):
-        if type(value) is dict and name[:1] != "_" and key in value:
-            yield from _lists(name, value)
+def _meant(path: str, value: Mapping[Any, Any]) -> str | None:
+    """The list in a dict: of dicts, if there is one, and never an empty one."""
+    lists = [(key, item) for key, item in islice(value.items(), MAX_LOOKED_AT) if type(item) is list and item]
+    key = next((key for key, item in lists if type(item[0]) is dict), lists[0][0] if lists else None)
+    return None if key is None else f"{path}[{key!r}]"

@@ -28,6 +28,7 @@ class Answering:
         self.guess: Answer | None = None
         self.muted = False
         self._asked: set[bool] = set()  # whether muted
+        self._nothing: Answer | None = None
         self._again: list[Answer] = []
 
     def renew(self) -> None:
@@ -35,7 +36,13 @@ class Answering:
         self._accepted.clear()
         self._refused.clear()
         self.guess = None
+        self._nothing = None
         self._asked.clear()
+
+    @property
+    def left(self) -> Answer | None:
+        """What was asked about and not given again: the answer of a run that comes to none."""
+        return self.guess or self._nothing
 
     def mute(self, muted: bool) -> None:
         """What was asked about when code ran first is asked about when it runs again."""
@@ -58,6 +65,7 @@ class Answering:
             made = answer()
             if self.small and self.muted not in self._asked and unseen.says_nothing(made.shown):
                 self._asked.add(self.muted)
+                self._nothing = self._nothing if self.muted else made
                 raise HostCallRefused(
                     self._said["says_nothing"].format(value=reprlib.repr(made.shown)), name="ValueError"
                 )

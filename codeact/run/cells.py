@@ -283,7 +283,7 @@ class Cells:
         if cell.status == "interrupted" and cell.lost is None:
             flooded = any(isinstance(output, Notice) and output.text == FLOODED for output in cell.outputs)
             return said["flooded" if flooded else "interrupted"]
-        again = self._repeats.seen(CELL_NUMBER.sub("", source), CELL_NUMBER.sub("", text))
+        again = self._repeats.seen(source, CELL_NUMBER.sub("", text))
         if again and cell.status in ("ok", "timeout"):
             return said["repeated"]
         if cell.status == "timeout":

@@ -63,7 +63,7 @@ class Run:
         before = standing.usage if standing else Usage()
         self._meter = Meter(setup.limits, turns=self.first_turn - 1, usage=before)
         self._answering = Answering(setup.check, setup.style.said, self._record, small=setup.model.small)
-        self._repeats = Repeats()
+        self._repeats = Repeats(small=setup.model.small)
         self._asking = Asking(setup.model, setup.style, self._record, self._meter, self._repeats)
         self.answer: Any = None
         """What the last task was answered with, as the user gets it."""
@@ -249,7 +249,7 @@ class Run:
         """Another model answers from here on."""
         self._setup = dataclasses.replace(self._setup, model=model)
         self._asking.use(model)
-        self._answering.small = model.small
+        self._answering.small = self._repeats.small = model.small
         self._cells.use(self._setup)
         self._calls.use(model)
 
@@ -321,12 +321,13 @@ class Run:
             yield self.emit(events.Error(kind=type(error).__name__, message=str(error)))
             ended, failure = RunEnded(str(error)), error
         except Exception as error:  # noqa: BLE001 - raised below: also of a fault of ours the record says how it ended
-            self._record.ending, self._answering.guess = True, None
+            self._record.ending = True
+            self._answering.renew()
             yield self.emit(events.Error(kind=type(error).__name__, message=str(error)))
             ended, failure = RunEnded(f"{type(error).__name__}: {error}"), error
         self._record.ending = True
-        if not isinstance(ended, Answered) and self._answering.guess is not None:
-            ended, failure = Answered(answer=self._answering.guess), None
+        if not isinstance(ended, Answered) and (left := self._answering.left) is not None:
+            ended, failure = Answered(answer=left), None
         answer = ended.answer
         self.answer = None if answer is None else answer.value
         self._box.end_connections()

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from codeact.errors import NoAnswer
 
-MOST = 3
+MOST = 5
 """Turns in a row that repeat what was done before, after which a run ends."""
+MOST_OF_SMALL = 3
+"""The same of a small model: it finds no other way by itself, where a large one may wait for something."""
 
 
 class Repeats:
-    """`count` is how many turns in a row did what one before them had done, with the same result."""
+    """`count` is how many turns in a row did what one before them had done, with the same result. `small`: a small model's."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, small: bool) -> None:
+        self.small = small
         self._came_of: dict[str, str] = {}
         self.count = 0
 
@@ -29,5 +32,5 @@ class Repeats:
 
     def check(self) -> None:
         """Raises NoAnswer where it is enough."""
-        if self.count >= MOST:
+        if self.count >= (MOST_OF_SMALL if self.small else MOST):
             raise NoAnswer(f"the model did the same {self.count} times more, with the same result each time")

@@ -144,9 +144,9 @@ def test_code_that_is_written_again_and_again_ends_the_run(tmp_path: Path, actio
     source = "print(5)"
     reply = f"```python\n{source}\n```" if actions == "fenced" else calls(("python", {"code": source}))
     result, model = play(tmp_path, *[reply] * 9, actions=actions)
-    assert (result.status, result.usage.calls) == ("no_answer", 4)
-    assert "the same 3 times more" in str(result.error)
-    assert [request.temperature for request in model.requests] == [None, None, 0.8, 0.8]
+    assert (result.status, result.usage.calls) == ("no_answer", 6)
+    assert "the same 5 times more" in str(result.error)
+    assert [request.temperature for request in model.requests] == [None, None, 0.8, 0.8, 0.8, 0.8]
 
 
 # -- code beside functions ---------------------------------------------------------------------------------------

@@ -382,6 +382,8 @@ def test_a_small_model_is_asked_once_about_an_answer_that_comes_of_finding_nothi
     stood_by, _ = solve(tmp_path, [counted, counted], small=True)
     assert (stood_by.answer, stood_by.usage.calls) == ({"North": 0}, 2)
     assert solve(tmp_path, [counted])[0].usage.calls == 1
+    cut, _ = solve(tmp_path, [counted], small=True, limits=RunLimits(turns=1))
+    assert (cut.status, cut.answer) == ("answered", {"North": 0})
     died, _ = solve(
         tmp_path, [counted, block("import os; os._exit(7)"), right], small=True, on_death="restore"
     )

@@ -282,6 +282,9 @@ AS_MEANT = {
         f"{fenced(ONE)}\n```python\nTraceback (most recent call last):\n  x\nKeyError: 1\n```",
         [ONE],
     ),
+    "returned with a magic": ("```python\n%%time\nreturn final_answer(3)\n```", ["%%time\nfinal_answer(3)"]),
+    "returned by a whole reply": ("return total", ["total"]),
+    "returned in a block without a label": ("```\nreturn {'a': 1}\n```", ["{'a': 1}"]),
     "returned at the end": (fenced("x = 1\nreturn x"), ["x = 1\nx"]),
     "returned from a branch": (
         fenced("with more_time(9):\n    n = 'é'\n    return {\n        'n': n,\n    }  # both"),

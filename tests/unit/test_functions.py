@@ -14,8 +14,9 @@ import pytest
 
 from codeact import Agent, Reply, RunLimits, ScriptedModel, UsageError, events, tool, toolset
 from codeact.actions.styles import Style
-from codeact.errors import LimitReached
+from codeact.errors import LimitReached, NoAnswer
 from codeact.models import wire
+from codeact.run.repeats import Repeats
 from codeact.tools.context import current_call
 from codeact.types import Delta, Message, Result
 
@@ -273,18 +274,29 @@ def test_an_answer_of_the_wrong_type_is_refused_with_what_is_wrong(tmp_path: Pat
 def test_doing_the_same_again_is_said_and_then_ends_the_run(tmp_path: Path) -> None:
     run = play(tmp_path, *[calls(("status", {"order_id": "A"}))] * 9)
     assert (run.result.status, run.result.answer) == ("no_answer", None)
-    assert "the same 3 times more" in str(run.result.error)
+    assert "the same 5 times more" in str(run.result.error)
     said = [observed.text for observed in run.of(events.Observed)]
-    assert len(said) == 4
+    assert len(said) == 6
     assert "These are the same calls as before" not in said[0]
     assert all("These are the same calls as before" in text for text in said[1:])
+
+
+@pytest.mark.parametrize(("small", "most"), [(True, 3), (False, 5)])
+def test_a_small_model_repeats_itself_less_often(small: bool, most: int) -> None:
+    repeats = Repeats(small=small)
+    for _ in range(most):
+        repeats.seen("x = 1", "")
+        repeats.check()
+    repeats.seen("x = 1", "")
+    with pytest.raises(NoAnswer, match=f"the same {most} times more"):
+        repeats.check()
 
 
 def test_words_that_are_no_answer_again_and_again_end_the_run(tmp_path: Path) -> None:
     run = play(tmp_path, *["I count them."] * 9, output_schema={"type": "number"})
     assert (run.result.status, run.result.answer) == ("no_answer", None)
-    assert "the same 3 times more" in str(run.result.error)
-    assert len(run.of(events.Observed)) == 4
+    assert "the same 5 times more" in str(run.result.error)
+    assert len(run.of(events.Observed)) == 6
 
 
 @pytest.mark.parametrize(
