@@ -82,11 +82,16 @@ def tunnel(url: str) -> Path:
                 atexit.register(close_tunnels)
             if found is None:
                 folder, held = new_folder(Path(tempfile.gettempdir()), SCRATCH)
-                place = folder / "docker.sock"
-            else:  # the same place: clients have its name
+                try:
+                    found = _open(url, folder / "docker.sock", held)
+                except BaseException:
+                    shutil.rmtree(folder, ignore_errors=True)
+                    os.close(held)
+                    raise
+            else:  # the same place, since clients have its name; where it fails, it is tried again when it is asked for again
                 found.end()
-                place, held = found.socket, found.held
-            _tunnels[key] = found = _open(url, place, held)
+                found = _open(url, found.socket, found.held)
+            _tunnels[key] = found
         return found.socket
 
 
@@ -98,25 +103,20 @@ def close_tunnels() -> None:
 
 
 def _open(url: str, place: Path, held: int) -> Tunnel:
-    try:
-        process = subprocess.Popen(
-            _command(url, place),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-        )
-    except BaseException:
-        shutil.rmtree(place.parent, ignore_errors=True)
-        os.close(held)
-        raise
+    process = subprocess.Popen(
+        _command(url, place),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
     made = Tunnel(place, process, held)
     deadline = time.monotonic() + CONNECT_SECONDS
     while (silence := ping(place)) is not None:
         ended = process.poll() is not None
         if ended or time.monotonic() > deadline:
             said = process.stderr.read().decode("utf-8", "replace") if ended and process.stderr else ""
-            made.close()
+            made.end()
             reason = " ".join(said.split())[-300:] or silence.reason
             raise EngineNotFound(
                 f"{url} is not reached: {reason}; try `ssh {_host(urlsplit(url))} docker info`"

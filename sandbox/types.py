@@ -37,11 +37,11 @@ def parse_size(value: int | float | str) -> int:
 
 def size_text(size: float) -> str:
     """Bytes as people read them: `1.5 GiB`."""
-    for unit in ("bytes", "KiB", "MiB"):
-        if size < 1024:
-            return f"{size:.3g} {unit}"
-        size /= 1024
-    return f"{size:.3g} GiB"
+    unit = "bytes"
+    for larger in ("KiB", "MiB", "GiB"):
+        if size >= 1024:
+            size, unit = size / 1024, larger
+    return f"{size:.0f} {unit}" if size >= 999.5 else f"{size:.3g} {unit}"
 
 
 @dataclass(frozen=True, slots=True)

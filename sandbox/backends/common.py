@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 from dataclasses import dataclass
 from pathlib import Path
@@ -73,11 +74,14 @@ def environment() -> dict[str, str]:
 
 
 def readable_by_all(path: Path) -> bool:
-    """Whether another user may read a file or a folder: what is not is sent through the bridge by us, who may."""
+    """Whether another user may read a file, or a folder with all in it: what is not is sent through the bridge by us, who may."""
     try:
         mode = path.stat().st_mode
+        if not stat.S_ISDIR(mode):
+            return bool(mode & 0o004)
+        with os.scandir(path) as inside:
+            return mode & 0o005 == 0o005 and all(
+                each.is_symlink() or readable_by_all(Path(each.path)) for each in inside
+            )
     except (OSError, ValueError):
         return False
-    if stat.S_ISDIR(mode):
-        return mode & 0o005 == 0o005
-    return bool(mode & 0o004)

@@ -47,6 +47,7 @@ def set_up() -> None:
 def pin(path: str, *libraries: str) -> None:
     """Writes what is installed in `libraries` as constraints, so that pip says at once what it cannot replace."""
     names = [name for library in libraries if os.path.isdir(library) for name in os.listdir(library)]
-    pinned = [name.removesuffix(".dist-info").split("-") for name in names if name.endswith(".dist-info")]
+    known = [name.removesuffix(".dist-info") for name in names if name.endswith(".dist-info")]
+    pinned = [name.rpartition("-")[::2] for name in known if "-" in name]
     with open(path, "w") as file:
         file.writelines(f"{name}=={version}\n" for name, version in pinned)

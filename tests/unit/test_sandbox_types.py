@@ -62,10 +62,12 @@ def test_limits_that_are_none(wrong: dict[str, str | int]) -> None:
     ("size", "text"),
     [
         (0, "0 bytes"),
-        (1023, "1.02e+03 bytes"),
+        (1023, "1023 bytes"),
+        (1000 * 1024, "1000 KiB"),
+        (1000 * 1024**2, "1000 MiB"),
         (1024, "1 KiB"),
         (1536 * 1024**2, "1.5 GiB"),
-        (2**50, "1.05e+06 GiB"),
+        (2**50, "1048576 GiB"),
     ],
 )
 def test_sizes_as_people_read_them(size: int, text: str) -> None:
