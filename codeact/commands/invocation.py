@@ -130,8 +130,10 @@ def load_settings(flags: Mapping[str, Any], recorded: Mapping[str, Any] | None =
 
 
 def fail(message: str) -> None:
-    """The one line of an error."""
-    say(f"codeact: error: {' '.join(message.split())}")
+    """The one line of an error, which may hold words of an endpoint."""
+    from sandbox.text import clean  # here, for `sandbox` takes time to import
+
+    say(f"codeact: error: {' '.join(clean(message).split())}")
 
 
 def put(text: str) -> None:

@@ -83,15 +83,17 @@ def retry_after(headers: Mapping[str, str], now: float) -> float | None:
 
 def _from_status(error: openai.APIStatusError, host: str, model: str, key: str) -> ModelError:
     status, words = error.status_code, shorten(said(error.body), key)
+    it_said = f"; it said: {words}" if words else ""
     if status in (401, 403):
         if not key:
             return ModelAuthError(
                 f"{host} asks for a key ({status}), and got none: set OPENAI_API_KEY, and name the endpoint with --base-url"
             )
-        return ModelAuthError(f"the key was refused by {host} ({status}): check OPENAI_API_KEY")
+        what = "the key was refused by" if status == 401 else "the key gives no access at"
+        return ModelAuthError(f"{what} {host} ({status}): check OPENAI_API_KEY and what it may use{it_said}")
     if status == 404:
         return ModelNotFound(
-            f"{host} knows no model {model!r} at this address (404): check --model and --base-url"
+            f"{host} knows no model {model!r} at this address (404): check --model and --base-url{it_said}"
         )
     if error.code == "insufficient_quota":
         return ModelRefused(f"{host} refused: the account's quota is used up. {words}")
@@ -130,9 +132,8 @@ def _from_stream(error: openai.APIError, host: str, key: str) -> ModelError:
     """For an error that came as an event of a stream which had begun well."""
     words = shorten(error.message, key)
     status = _number(error.code)
-    if (status is not None and (status in _WORTH_ANOTHER or status >= 500)) or _PASSING.search(
-        f"{error.type}"
-    ):
+    passing = error.code != "insufficient_quota" and _PASSING.search(f"{error.type} {error.code}")
+    if passing or (status is not None and (status in _WORTH_ANOTHER or status >= 500)):
         return Transient(f"{host} broke the reply off: {words}")
     if isinstance(error, openai.APIResponseValidationError):
         return ModelBadReply(f"{host} does not answer with a chat completion: {words}")

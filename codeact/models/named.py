@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 _SEEING = re.compile(
-    r"gpt-4o|gpt-4\.1|gpt-4-turbo|gpt-[5-9]|\bo[13](?!-mini)\b|\bo4|gemini|claude|llava|pixtral|gemma-?[3-9]|[-_.]vl\b|vision|\d+vl\b",
+    r"gpt-4o|gpt-4\.1|gpt-4-turbo|gpt-[5-9]|\bo[13](?!-mini)\b|\bo4|gemini|claude|llava|pixtral|gemma-?[3-9](?!n|[-:](?:1b|270m)\b)|[-_.]vl\b|vision|\d+vl\b",
     re.IGNORECASE,
 )
 _SIZE = re.compile(r"(?<![\d.x])(?:(\d+)x)?(\d+(?:\.\d+)?)b\b|(?<![\d.x])\d{2,3}m\b", re.IGNORECASE)

@@ -163,6 +163,8 @@ class OpenAIModel:
                 _without(body, refused)
             except openai.APIError as error:
                 raise self._fault(error) from error
+            except httpx2.HTTPError as error:  # the body of a refusal broke off
+                raise Transient(f"{self.host} broke its answer off: {faults.explain(error)}") from error
 
     def _body(self, request: Request) -> dict[str, Any]:
         body = wire.body(self.name, in_words(request) if self._in_words else request, self.sees)

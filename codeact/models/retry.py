@@ -58,6 +58,7 @@ class RetryingModel:
                 if announced:
                     yield announced[-1]
                     self._sleep(announced[-1].wait)
+                    yield Delta("")  # who has enough by now ends it here, before it is asked again
                 with attempt:
                     yield from self._model(request)
                     return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import email.utils
+import json
 import threading
 from collections.abc import Iterator
 
@@ -41,7 +42,7 @@ def test_the_wait_is_what_the_endpoint_asks_for(
     gateway: Gateway, asked: RetryingModel, waits: list[float], headers: dict[str, str], wait: float
 ) -> None:
     gateway.add(fails(429, "slow down", headers), says("there"))
-    retry, *deltas, reply = asked(ASK)
+    retry, _, *deltas, reply = asked(ASK)
     assert isinstance(retry, Retrying)
     assert (retry.attempt, retry.wait) == (1, wait)
     assert "429 (Too Many Requests): slow down" in retry.reason
@@ -167,3 +168,34 @@ def test_an_interrupt_in_the_model_passes_through() -> None:
 
 def test_a_transient_error_is_a_model_error_that_says_unreachable() -> None:
     assert issubclass(Transient, ModelUnreachable)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        {"code": "server_error", "message": "Provider disconnected"},
+        {"code": "rate_limit_exceeded", "type": "tokens", "message": "slow down"},
+    ],
+)
+def test_an_error_within_a_stream_that_passes_is_asked_again(
+    gateway: Gateway, asked: RetryingModel, error: dict[str, str]
+) -> None:
+    broken = f"data: {json.dumps({'error': error, 'choices': []})}\n\n".encode()
+    gateway.add(Answer((broken,)), says("there"))
+    assert [type(item) for item in asked(ASK)] == [Retrying, Delta, Delta, Reply]
+
+
+def test_a_refusal_whose_body_breaks_off_is_asked_again(gateway: Gateway, asked: RetryingModel) -> None:
+    gateway.add(Answer((b'{"error"',), 503, {"Content-Type": "application/json"}, cut=True), says("there"))
+    assert [type(item) for item in asked(ASK)] == [Retrying, Delta, Delta, Reply]
+
+
+def test_who_has_enough_while_it_waits_has_nothing_asked_again(
+    gateway: Gateway, asked: RetryingModel
+) -> None:
+    gateway.add(fails(503), says("there"))
+    stream = asked(ASK)
+    assert isinstance(next(stream), Retrying)
+    assert next(stream) == Delta("")
+    stream.close()  # type: ignore[attr-defined]
+    assert len(gateway.requests) == 1
