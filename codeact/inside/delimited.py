@@ -9,7 +9,7 @@ from . import frames, options, remarks, shape
 from .charset import Charset
 from .columns import cut, marks_apart, pandas_names, plural
 from .columns import describe as describe_column
-from .dialect import BLANKS, SPACED, Dialect, Record, numbered, stray_quotes
+from .dialect import ALONE, BLANKS, SPACED, Dialect, Record, numbered, stray_quotes
 from .packages import Missing, has
 from .reading import Line, call, execute, reason
 from .remarks import Table, blank, numbers, writable
@@ -64,6 +64,8 @@ def build(records: list[Record], lines: list[int] | None = None) -> Table:
     found = shape.find(records)
     header = _merged(records, found)
     body = [record for record in records[found.start : found.end] if not blank(record)]
+    if rows_are_named(header, body):
+        header = ["row_name" if "row" in header else "row", *header]
     width = max(found.width, max((len(record) for record in body), default=0)) if not header else found.width
     names = pandas_names(header) if header else [str(at) for at in range(width)]
     widest = max((len(record) for record in body), default=0)
@@ -79,6 +81,16 @@ def build(records: list[Record], lines: list[int] | None = None) -> Table:
         [describe_column(name, counter) for name, counter in zip(names, counts, strict=True)]
     )
     return Table(records, lines or list(range(1, len(records) + 1)), found, names, columns, len(body))
+
+
+def rows_are_named(header: list[str], body: list[Record]) -> bool:
+    """Whether the rows begin with a cell that the header has no name for, as R writes tables."""
+    return (
+        bool(header and body)
+        and all(len(record) == len(header) + 1 for record in body)
+        and sum(bool(record[-1].strip()) for record in body) * 2
+        > len(body)  # else each row ends in a separator
+    )
 
 
 def _merged(records: list[Record], found: Shape) -> list[str]:
@@ -147,10 +159,10 @@ def fill(entry: dict[str, Any], table: Table, rows: int, *, whole: bool = True, 
 def _place(table: Table) -> dict[str, Any]:
     """Which rows are the header and the data."""
     found = table.shape
-    extra = any(name.startswith("extra_") for name in table.names)
     if not found.header:
         return {"header": None, **({"skiprows": found.start} if found.start else {})}
-    if (len(found.header) > 1 and writable(table.names)) or extra:
+    unnamed = len(table.names) > len(table.records[found.header[-1]])
+    if unnamed or (len(found.header) > 1 and writable(table.names)):
         return {"header": None, "skiprows": found.start, "names": table.names}
     return {"skiprows": found.header[-1]} if found.header[-1] else {}
 
@@ -165,7 +177,7 @@ def offer(entry: dict[str, Any], source: Source, text: Text, dialect: Dialect, t
         table = _without_dates(table)  # a date that is none may come later
     chosen: dict[str, Any] = {}
     if dialect.separator != ",":
-        chosen["sep"] = dialect.separator or "\x07"
+        chosen["sep"] = dialect.separator or ALONE
     if dialect.pattern:
         chosen["engine"] = "python"
     if not dialect.quote and not dialect.pattern and '"' in text.content:
@@ -280,12 +292,12 @@ def offer_lines(entry: dict[str, Any], source: Source, text: Text, dialect: Dial
 
 def lines_reader(source: Source, charset: Charset, dialect: Dialect) -> Line:
     opened, modules = opened_text(source, charset, newline="")
-    if dialect.pattern or not dialect.separator:
+    if dialect.pattern:
         return Line(
-            f"rows = [re.split({dialect.separator or '$'!r}, line.strip()) for line in {opened}]",
-            (*modules, "re"),
+            f"rows = [re.split({dialect.separator!r}, line.strip()) for line in {opened}]", (*modules, "re")
         )
-    chosen: dict[str, Any] = {} if dialect.separator == "," else {"delimiter": dialect.separator}
+    mark = dialect.separator or ALONE
+    chosen: dict[str, Any] = {} if mark == "," else {"delimiter": mark}
     if not dialect.quote:
         chosen["quoting"] = 3
     if dialect.skip:

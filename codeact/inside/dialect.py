@@ -14,7 +14,10 @@ Record = list[str]
 _WEIGHTS = {",": 1.0, ";": 1.0, "\t": 1.0, "|": 1.0, "^": 0.9, "~": 0.9, "\x01": 1.0, "\x1f": 1.0, ":": 0.6}
 SPACED = r"\s{2,}"
 BLANKS = r"\s+"
+ALONE = "\x07"
+"""Stands for the separator of a single column, where a reader must have one."""
 _SNIFFED_LINES = 400
+_WORD_IN_QUOTES = re.compile(r'^"[^"\n]+" \S', re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -41,15 +44,14 @@ def parse(text: str, dialect: Dialect) -> list[Record]:
 
 def numbered(text: str, dialect: Dialect) -> Iterator[tuple[int, Record]]:
     """Records with the 1-based number of the line each begins in."""
-    if dialect.pattern or not dialect.separator:
+    if dialect.pattern:
         for number, line in enumerate(text.splitlines(), 1):
             bare = line.strip()
-            cells = re.split(dialect.separator, bare) if dialect.pattern else [line]
-            yield number, cells if bare else []
+            yield number, re.split(dialect.separator, bare) if bare else []
         return
     reader = csv.reader(
         io.StringIO(text, newline=""),
-        delimiter=dialect.separator,
+        delimiter=dialect.separator or ALONE,
         quotechar=dialect.quote or None,
         quoting=csv.QUOTE_MINIMAL if dialect.quote else csv.QUOTE_NONE,
         escapechar=dialect.escape,
@@ -76,15 +78,27 @@ def sniff(text: str, *, blanks: bool = True) -> Dialect:
         lines = lines[:_SNIFFED_LINES] + lines[middle : middle + _SNIFFED_LINES]
     sample = "".join(lines)
     found = [_scored(sample, Dialect(mark)) for mark in _WEIGHTS if mark in sample]
+    if len(_WORD_IN_QUOTES.findall(sample)) * 10 > 9 * sum(map(bool, map(str.strip, lines))):
+        found.append(_scored(sample, Dialect(" "), 0.9))
     if "  " in sample:
         found.append(_scored(sample, Dialect(SPACED, quote=""), 0.75))
     if blanks and " " in sample:
         found.append(_scored(sample, Dialect(BLANKS, quote=""), 0.6))
     found = sorted((one for one in found if one.score > 0), key=lambda one: -one.score)
     if not found or found[0].score < 0.2:
-        return Dialect("", score=0.0)
+        return Dialect("", quote='"' if _closed(text) else "")
     best = _quoting(sample, found[0])
     return replace(best, sure=len(found) < 2 or found[1].score < 0.85 * found[0].score)
+
+
+def _closed(text: str) -> bool:
+    """Whether quotes enclose whole cells of a single column, wherever they begin one."""
+    try:
+        for _ in csv.reader(io.StringIO(text, newline=""), delimiter=ALONE, strict=True):
+            pass
+    except csv.Error:
+        return False
+    return True
 
 
 def regularity(records: list[Record]) -> float:

@@ -1,19 +1,14 @@
 """What a careful analyst would say of a table before using it, in plain sentences."""
 
-import re
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
 from .columns import Column, cut, plural
 from .dialect import Record
-from .shape import Shape, filled
+from .shape import TOTAL, Shape, filled
 
 _ALL_NAMES = 900
-_TOTAL = re.compile(
-    r"\W*(grand |sub)?(total|totals|sum|summe|gesamt|insgesamt|totaal|totale|totaux|suma|итого|всего|合計|合计|总计|הכל)\b",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True)
@@ -84,6 +79,10 @@ def on_header(entry: dict[str, Any], table: Table) -> None:
     if any("\n" in name or "\r" in name for name in header):
         notes.append("column names contain line breaks")
     extra = sum(name.startswith("extra_") for name in table.names)
+    if not extra and len(table.names) > len(header):
+        notes.append(
+            f"the header has one name less than the rows have cells, as R writes it: the first column is called {table.names[0]!r}"
+        )
     if extra:
         notes.append(f"some rows have {extra} more cells than the header")
 
@@ -118,7 +117,7 @@ def on_body(notes: list[str], table: Table, body: list[Record], whole: bool) -> 
 
 def _note_totals(notes: list[str], table: Table, body: list[Record]) -> None:
     """Rows that sum up others, and how to leave them out where that is one comparison."""
-    totals = [(at, cell) for record in body for at, cell in enumerate(record[:3]) if _TOTAL.match(cell)]
+    totals = [(at, cell) for record in body for at, cell in enumerate(record[:3]) if TOTAL.match(cell)]
     if not 0 < len(totals) <= max(3, len(body) // 10):
         return
     places, words = {at for at, _ in totals}, {cell for _, cell in totals}

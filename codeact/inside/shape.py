@@ -1,6 +1,7 @@
 """Where a table begins and ends: preamble, header rows, data, footer. Works on text records from any source."""
 
 import itertools
+import re
 from collections import Counter
 from dataclasses import dataclass, field
 
@@ -8,6 +9,10 @@ from .cells import SPACES, YEAR, family, tag
 
 _LOOKED_AT = 60
 _BODY = 400
+TOTAL = re.compile(
+    r"\W*(grand |sub)?(total|totals|sum|summe|gesamt|insgesamt|totaal|totale|totaux|suma|итого|всего|合計|合计|总计|הכל)\b",
+    re.IGNORECASE,
+)
 Record = list[str]
 
 
@@ -211,6 +216,12 @@ def _footer(records: list[Record], start: int, kinds: dict[int, str], width: int
         cells = filled(record)
         if cells and not _is_note(record, cells, usual, width, kinds):
             break
+        if (
+            len(cells) == 1
+            and len(record) >= width
+            and _is_key(records[start:at], record[cells[0]], cells[0])
+        ):
+            break
         if cells or not record or len(record) > 1:
             last = at
     else:
@@ -219,6 +230,15 @@ def _footer(records: list[Record], start: int, kinds: dict[int, str], width: int
     if not any(filled(record) or len(record) > 1 for record in records[last:]):
         return end
     return last
+
+
+def _is_key(above: list[Record], cell: str, at: int) -> bool:
+    """Whether a cell with nothing beside it names one more record: written as those above, which go on to it without a gap."""
+    if not above or not filled(above[-1]) or TOTAL.match(cell):
+        return False
+    return _form(cell.strip(SPACES)) in {
+        _form(row[at].strip(SPACES)) for row in above[-_BODY:] if at < len(row)
+    }
 
 
 def _is_note(record: Record, cells: list[int], usual: int, width: int, kinds: dict[int, str]) -> bool:

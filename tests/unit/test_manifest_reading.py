@@ -176,3 +176,50 @@ def test_lines_that_old_computers_end_are_not_an_empty_file(tmp_path: Path) -> N
     path = tmp_path / "a.txt"
     path.write_bytes(b"some words of a text\r" * (25 * 2**20 // 21))
     assert described(path).get("problem") is None
+
+
+def test_rows_with_names_have_a_column_for_them(tmp_path: Path) -> None:
+    lines = ['"mpg" "cyl"', '"Mazda RX4" 21 6', '"Datsun 710" 22.8 4', '"Valiant" 18.1 6']
+    (tmp_path / "r.csv").write_text("\n".join(lines) + "\n")
+    frame = read(tmp_path / "r.csv", "df")
+    assert frame.to_dict("list") == {
+        "row": ["Mazda RX4", "Datsun 710", "Valiant"],
+        "mpg": [21.0, 22.8, 18.1],
+        "cyl": [6, 4, 6],
+    }
+
+
+def test_rows_that_all_end_in_a_separator_have_no_names(tmp_path: Path) -> None:
+    (tmp_path / "r.csv").write_text("row,v\na,1,\nb,2,\nc,3,late\n")
+    frame = read(tmp_path / "r.csv", "df")
+    assert frame["row"].tolist() == ["a", "b", "c"]
+    assert frame["v"].tolist() == [1, 2, 3]
+
+
+def test_a_name_is_not_given_twice(tmp_path: Path) -> None:
+    (tmp_path / "r.csv").write_text("row,v\na,1,7\nb,2,8\nc,3,9\n")
+    assert read(tmp_path / "r.csv", "df").columns.tolist() == ["row_name", "row", "v"]
+
+
+def test_codes_in_quotes_in_a_single_column_keep_their_zeros(tmp_path: Path) -> None:
+    (tmp_path / "zip.csv").write_text('"zip"\n"01234"\n"02345"\n"99999"\n')
+    assert read(tmp_path / "zip.csv", "df")["zip"].tolist() == ["01234", "02345", "99999"]
+
+
+def test_quotes_that_a_sentence_begins_with_stay(tmp_path: Path) -> None:
+    (tmp_path / "said.csv").write_text('said\n"Yes" she said\nno\n"No" he said\n')
+    assert read(tmp_path / "said.csv", "df")["said"].tolist() == ['"Yes" she said', "no", '"No" he said']
+
+
+@pytest.mark.parametrize(
+    ("end", "names"),
+    [
+        ("Zoe,,,\nYan,,,\n", ["Ann", "Bob", "Cy", "Zoe", "Yan"]),
+        ("Total,,,\n", ["Ann", "Bob", "Cy"]),
+        ("Source: the office of statistics,,,\n", ["Ann", "Bob", "Cy"]),
+        (",,,\nDraft,,,\n", ["Ann", "Bob", "Cy"]),
+    ],
+)
+def test_records_of_a_key_alone_are_no_footer(tmp_path: Path, end: str, names: list[str]) -> None:
+    (tmp_path / "f.csv").write_text(f"name,a,b,c\nAnn,1,2,3\nBob,4,5,6\nCy,7,8,9\n{end}")
+    assert read(tmp_path / "f.csv", "df")["name"].tolist() == names
