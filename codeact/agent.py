@@ -28,6 +28,7 @@ from codeact.models import model_of
 from codeact.models.replay import find_journal
 from codeact.options import Options
 from codeact.outcome import Observer, awaited, check_task, consumed
+from codeact.paths import is_file
 from codeact.run import Run, Setup
 from codeact.run.replay import Replay
 from codeact.run.resume import Standing, check_data, check_given, standing
@@ -95,8 +96,8 @@ class Agent(Generic[T]):
             on_death=options.get("on_death", "restore"),
             started_with=dict(options.get("started_with") or {}),
             on_progress=say,
-            out=options.get("out"),
-            runs=options.get("runs") or runs_dir(),
+            out=Path(options["out"]).absolute() if options.get("out") else None,
+            runs=Path(options.get("runs") or runs_dir()).absolute(),
             runs_size=None if size is None else parse_size(size),
             show=options.get("show", True),
         )
@@ -235,7 +236,7 @@ class Agent(Generic[T]):
     def _standing(self, run: str | Path) -> Standing:
         checks.check("run", run, a(str, Path), "the id of a run, or the Path of its folder")
         known = self._setup.runs / run
-        return standing(known if (known / FILE).is_file() else find_journal(str(run)))
+        return standing(known if is_file(known / FILE) else find_journal(str(run)))
 
     def _styled(self, *, data: bool, more: bool = False) -> Setup:
         """With the way of acting of a run; `data`: it has some, which functions reach through code alone; `more`: some may

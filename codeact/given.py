@@ -17,6 +17,7 @@ from typing import Any
 from codeact.data import Passing, check
 from codeact.errors import UsageError
 from codeact.inside import packed, values
+from codeact.paths import is_file
 from sandbox.held import replacing
 
 FOLDER = "inputs"
@@ -64,7 +65,7 @@ def _check_text(name: str, value: Any) -> None:
     """A text is a value. That of a file's path is taken for a slip."""
     if not isinstance(value, str) or len(value) > 1000 or "\n" in value:
         return
-    if PurePath(value).suffix and Path(value).is_file():
+    if PurePath(value).suffix and is_file(value):
         raise UsageError(
             f"data {name!r}: {value!r} is a text, and a file is there; write Path({value!r}) for the file"
         )

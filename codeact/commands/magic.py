@@ -16,6 +16,7 @@ from codeact.cli import explained, usage_line
 from codeact.commands.invocation import load_settings
 from codeact.commands.solve import make_agent, mcp_servers, prepare_out, read_schema, settings_options
 from codeact.errors import UsageError
+from codeact.paths import exists
 from codeact.views import notebook
 
 LEFT_OUT = ("json", "debug")
@@ -91,7 +92,7 @@ def inputs(specs: Sequence[str], variables: Mapping[str, Any]) -> dict[str, Any]
         if variable in variables and (name.isidentifier() or not name):
             _free(name or variable, values)
             values[name or variable] = variables[variable]
-        elif spec.isidentifier() and not Path(spec).exists():
+        elif spec.isidentifier() and not exists(spec):
             raise UsageError(
                 f"--data {spec}: is neither a variable of this notebook nor a file; check the name"
             )

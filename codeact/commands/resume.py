@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -133,6 +134,12 @@ def taken(at: Standing) -> dict[str, Any]:
     return {name: value for name, value in found.items() if name not in config.REACHING}
 
 
+def _address(recorded: str | None) -> str | None:
+    """An endpoint's address with the name and password that its record leaves out, where OPENAI_BASE_URL still is that address."""
+    known = os.environ.get("OPENAI_BASE_URL")
+    return known if known and config.endpoint(known) == recorded else recorded
+
+
 def as_settings(started: Any) -> dict[str, Any]:
     """What a run was started with, as settings of the command line."""
     known: Mapping[str, Any] = started.settings
@@ -148,7 +155,7 @@ def as_settings(started: Any) -> dict[str, Any]:
         "sandbox": known.get("sandbox"),
         "on_death": known.get("on_death"),
         "out": Path(known["out"]) if known.get("out") else None,
-        "base_url": with_it.get("base_url"),
+        "base_url": _address(with_it.get("base_url")),
         "mcp": Path(with_it["mcp"]) if with_it.get("mcp") else None,
         "tools": tuple(with_it.get("tools", ())),
         "tools_off": tuple(with_it.get("tools_off", ())),

@@ -15,6 +15,7 @@ import click
 
 from codeact.commands.invocation import as_json, fail, put, say
 from codeact.errors import UsageError
+from codeact.paths import is_file
 
 TASK_SHOWN = 60
 _TAIL = 1024 * 1024
@@ -167,7 +168,7 @@ def find(run: str) -> Path:
     from codeact.home import runs_dir
 
     for path in (Path(run), runs_dir() / run):
-        if path.name and (path.is_file() or (path / "run.jsonl").is_file()):
+        if path.name and (is_file(path) or is_file(path / "run.jsonl")):
             return path
     raise UsageError(
         f"{run}: no such run: neither an id in {runs_dir()}, nor a folder or file of one; see `codeact runs`"

@@ -220,8 +220,9 @@ def _checked(base_url: str) -> str:
     except ValueError:  # brackets that do not close, a port that is none
         right = False
     if not right:
+        shown = base_url.rpartition("@")[2]  # before it may stand a password, even one with a slash
         raise UsageError(
-            f"{base_url!r} is not the address of an endpoint: write for example http://localhost:8000/v1"
+            f"{shown!r} is not the address of an endpoint: write for example http://localhost:8000/v1"
         )
     return re.sub(r"/chat/completions/?$", "", base_url)
 

@@ -12,6 +12,7 @@ from codeact.errors import UsageError
 from codeact.home import runs_dir
 from codeact.models.named import small_by_name
 from codeact.models.scripted import ScriptedModel, finish_from, usage_from
+from codeact.paths import is_file
 from codeact.types import Reply
 
 
@@ -38,7 +39,7 @@ class ReplayModel(ScriptedModel):
 def find_journal(run: str) -> Path:
     """The `run.jsonl` of a run given by id, folder or file. Raises UsageError where there is none."""
     for path in (Path(run), Path(run) / "run.jsonl", runs_dir() / run / "run.jsonl"):
-        if path.is_file():
+        if is_file(path):  # a name may be too long to be one
             return path
     raise UsageError(
         f"no run {run!r}: neither a folder, nor a file, nor an id in {runs_dir()}; see `codeact runs`"

@@ -9,7 +9,7 @@ import shutil
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -49,25 +49,30 @@ class Record:
         """Makes the run's folder. Raises UsageError where it cannot be made."""
         self._journal = Journal(self._folder)
 
-    def reopen(self, size: int, last: int) -> None:
-        """Goes on with a journal that was of `size` bytes and whose last event had the number `last`. Raises UsageError where another process does,
-        or did since."""
+    def reopen(self, size: int, last: int, log: Iterable[events.Event]) -> None:
+        """Goes on with a journal that was of `size` bytes and whose last event had the number `last`; `log` is what stands of it. Raises UsageError
+        where another process does, or did since."""
         self._journal = Journal(self._folder, again=True)
         if self._journal.size > size:
             self._journal.close()
             raise UsageError(
                 f"{self._run}: another process carried it on just now; see `codeact show {self._run}`"
             )
-        self._seq = last
+        self._seq, self.log = last, list(log)
         for path in journal.figures(self._folder):
             content = path.read_bytes()
             mime = MIMES.get(path.suffix[1:], "application/octet-stream")
             self.pictures[path.name] = Image(mime, base64.b64encode(content).decode())
             self.figures.append(Artifact(path.name, path, len(content)))
+        self._leave_out_figures()
 
     def take_back(self, since: int) -> None:
         """Leaves out of `log` and `figures` what was recorded from this number on; the journal has it still."""
         self.log = [event for event in self.log if event.seq < since]
+        self._leave_out_figures()
+
+    def _leave_out_figures(self) -> None:
+        """Those that nothing in `log` shows: of what was undone, and of what was cut off and is done again."""
         shown = {name for event in self.log if isinstance(event, events.Observed) for name in event.images}
         self.figures = [figure for figure in self.figures if figure.name in shown]
 

@@ -102,7 +102,7 @@ class Restorer:
                 self._set_up()
                 if files:
                     self._aside("back")
-                names = self._missing(cells)
+                names = self._missing(cells, cells)
                 return Restored(
                     names=names,
                     seconds=time.monotonic() - began,
@@ -117,7 +117,7 @@ class Restorer:
                 differences.append(f"cell {past.number} used the network again")
         if files:
             self._aside("back")
-        missing = self._missing(doubtful)
+        missing = self._missing(doubtful, cells)
         shown = _shortened(differences)
         return Restored(
             tuple(done),
@@ -145,9 +145,10 @@ class Restorer:
         path = f"import sys; sys.path.append('/workspace/{FOLDER}')\n"
         self._box.run(f"{path}{_ASIDE.format(step=step)}\nsys.path.pop(); del sys", timeout=60)
 
-    def _missing(self, cells: Iterable[Past]) -> tuple[str, ...]:
-        """Of the variables that these cells made, those that are not there."""
-        made = [name for past in cells for name in assigned(past.source)]
+    def _missing(self, doubtful: Iterable[Past], cells: Iterable[Past]) -> tuple[str, ...]:
+        """Of the variables that doubtful cells made, and that none of all the `cells` deleted later, those that are not there."""
+        gone = deleted(past.source for past in cells)
+        made = [name for past in doubtful for name in assigned(past.source) if name not in gone]
         if not made:
             return ()
         try:
@@ -236,12 +237,29 @@ def _quoted(text: str | None) -> str:
 
 def assigned(source: str) -> list[str]:
     """The names that the code of a cell gives a value to, at its top level."""
+    return [
+        name for statement in _statements(source) for name in _names(statement) if not name.startswith("_")
+    ]
+
+
+def deleted(sources: Iterable[str]) -> set[str]:
+    """The names that `del` took away at the top level of one cell or another, and that were given no value after it."""
+    gone: set[str] = set()
+    for statement in (statement for source in sources for statement in _statements(source)):
+        if isinstance(statement, ast.Delete):
+            gone |= {target.id for target in statement.targets if isinstance(target, ast.Name)}
+        else:
+            gone -= set(_names(statement))
+    return gone
+
+
+def _statements(source: str) -> list[ast.stmt]:
+    """Of a cell, without its magics; none where it cannot be read."""
     plain = "\n".join("" if line.lstrip().startswith(("%", "!")) else line for line in source.split("\n"))
     try:
-        body = ast.parse(plain).body
+        return ast.parse(plain).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []
-    return [name for statement in body for name in _names(statement) if not name.startswith("_")]
 
 
 def _names(node: ast.AST) -> Iterable[str]:

@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from codeact.errors import ToolSourceError
+from codeact.paths import exists, is_file
 from codeact.tools.functions import from_function, from_toolset, is_toolset, marked
 from codeact.tools.langchain import from_langchain, is_langchain
 from codeact.tools.openapi import from_openapi
@@ -93,17 +94,17 @@ def _split(spec: str) -> tuple[str, str]:
 
 
 def _is_path(place: str) -> bool:
-    return place.endswith(".py") or "/" in place or (not place.isidentifier() and Path(place).is_file())
+    return place.endswith(".py") or "/" in place or (not place.isidentifier() and is_file(place))
 
 
 def _from_file(path: Path) -> ModuleType:
-    if path.is_dir():
+    if exists(path) and path.is_dir():
         raise ToolSourceError(f"{path} is a folder: name a file in it, as in {path}/shop.py")
-    if path.is_file() and path.suffix != ".py":
+    if is_file(path) and path.suffix != ".py":
         raise ToolSourceError(
             f"{path} is no Python file: --tools takes one, or a module, as in shop.py or shop.py:order_status"
         )
-    if not path.is_file():
+    if not is_file(path):
         raise ToolSourceError(
             f"{path} is not there: --tools takes a Python file or module, as in shop.py or shop.py:order_status"
         )

@@ -8,11 +8,12 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from typing import Any
 from urllib.parse import quote, quote_plus
 
 from codeact.inside import values
+from codeact.paths import exists
 from codeact.tools.python import source
 from codeact.tools.shown import short
 from codeact.tools.tool import Tool
@@ -229,6 +230,6 @@ def _all_texts(values: Iterable[Any]) -> Iterator[str]:
 def _without_folders(found: re.Match[str]) -> str:
     """A path of the host keeps its last part. What merely looks like one, such as the path of an URL, is left."""
     path = found.group()
-    if path.startswith(_INSIDE) or path.count("/") < 2 or not Path("/", path.split("/")[1]).exists():
+    if path.startswith(_INSIDE) or path.count("/") < 2 or not exists(f"/{path.split('/')[1]}"):
         return path
     return f".../{path.rstrip('/').rpartition('/')[2]}"

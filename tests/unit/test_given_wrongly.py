@@ -11,8 +11,12 @@ import pandas as pd
 import pytest
 
 from codeact import Agent, RunLimits, ScriptedModel, UsageError, checks
+from codeact.errors import ToolSourceError
+from codeact.given import Inputs
+from codeact.models import ReplayModel
 from codeact.options import Options
 from codeact.tools.context import RunContext
+from codeact.tools.load import load
 from codeact.types import Usage
 
 agent: Callable[..., Agent[Any]] = Agent  # whatever a caller without a type checker gives
@@ -184,3 +188,32 @@ def test_what_runs_and_sessions_are_called_with(tmp_path: Path, way: str) -> Non
         use()
     session.close()
     assert str(raised.value).startswith(said)
+
+
+LONG = "A text. " * 60  # 480 characters: no system has a file name of so many
+
+
+def test_a_long_text_is_a_value_and_no_path() -> None:
+    assert Inputs.of({"letter": LONG}).values == {"letter": LONG}
+
+
+def test_an_id_that_is_too_long_to_be_one(tmp_path: Path) -> None:
+    made = agent(ScriptedModel([]), runs=tmp_path)
+    for use in (lambda: made.resume(LONG), lambda: made.replay(LONG), lambda: ReplayModel(LONG)):
+        with pytest.raises(UsageError, match=r"^no run 'A text\. A"):
+            use()
+
+
+def test_a_file_of_tools_with_a_name_that_is_too_long(tmp_path: Path) -> None:
+    with pytest.raises(ToolSourceError, match=r"is not there: --tools takes a Python file"):
+        load(f"{tmp_path}/{'x' * 300}.py")
+
+
+def test_runs_and_files_go_where_they_would_have_gone_when_the_agent_was_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "then").mkdir()
+    monkeypatch.chdir(tmp_path / "then")
+    made = agent(ScriptedModel([]), runs=Path("runs"), out=Path("out"))
+    monkeypatch.chdir(tmp_path)
+    assert (made._setup.runs, made._setup.out) == (tmp_path / "then" / "runs", tmp_path / "then" / "out")

@@ -63,3 +63,15 @@ def test_ones_own_run_is_carried_on_as_it_was_started(home: Path, capsys: pytest
     found = taken(standing(journal(home / "runs" / "r")))
     assert (found["tools"], found["approve"], found["mcp"]) == (("theirs.py",), "never", Path("theirs.json"))
     assert capsys.readouterr().err == ""
+
+
+def test_a_login_that_the_record_leaves_out_comes_from_the_environment(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = journal(home / "runs" / "r")
+    file = folder / "run.jsonl"
+    file.write_text(file.read_text().replace("me:secret@", ""))
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://me:secret@collects.example/v1")
+    assert taken(standing(folder))["base_url"] == "http://me:secret@collects.example/v1"
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://me:secret@another.example/v1")
+    assert taken(standing(folder))["base_url"] == "http://collects.example/v1"
