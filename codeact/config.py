@@ -252,8 +252,12 @@ class Settings:
 
     @property
     def reaching(self) -> tuple[str, ...]:
-        """Those of `found` that reach out of the sandbox."""
-        return tuple(name for name in self.found if name in REACHING)
+        """Those of `found` that reach out of the sandbox: `data` where it does not lie below the folder of the file."""
+        return tuple(
+            name
+            for name in self.found
+            if name in REACHING or (name == "data" and any(map(_lies_elsewhere, self.data)))
+        )
 
     @property
     def api_key(self) -> str | None:
@@ -265,6 +269,13 @@ REACHING = frozenset(
     ("base_url", "out", "sandbox", "network", "tools", "mcp", "approve", "yes", "runs_size", "runtime")
 )
 """Settings that reach out of the sandbox: who is told, what runs here, what is written or removed, what is allowed."""
+
+
+def _lies_elsewhere(spec: str) -> bool:
+    path = os.path.expanduser(spec.rpartition("=")[2])  # noqa: PTH111 - a user that is not known leaves it as it is
+    return not Path(path).resolve().is_relative_to(Path.cwd())
+
+
 _SETTINGS = [f for f in fields(Settings) if f.metadata]
 KINDS: Mapping[str, Kind] = {f.name: f.metadata["kind"] for f in _SETTINGS}
 HELP: Mapping[str, str] = {f.name: f.metadata["help"] for f in _SETTINGS}

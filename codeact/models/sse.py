@@ -13,7 +13,7 @@ from typing import Any
 DONE = object()
 """Stands for `[DONE]`, behind which nothing is read."""
 LARGEST = 8 * 1024 * 1024
-"""Bytes that one event, or a document in place of a stream, may have."""
+"""Bytes, or characters, that one event, or a document in place of a stream, may have."""
 
 
 def read(pieces: Iterable[bytes]) -> Iterator[tuple[str, Any]]:
@@ -23,6 +23,7 @@ def read(pieces: Iterable[bytes]) -> Iterator[tuple[str, Any]]:
     """
     event = ""
     any_yet = False
+    size = 0
     held: list[str] = []  # lines of an event or a document whose end has not come
     for line in _lines(pieces):
         name, _, value = line.partition(":")
@@ -37,12 +38,15 @@ def read(pieces: Iterable[bytes]) -> Iterator[tuple[str, Any]]:
             break
         if line.strip():
             held.append(line)
+            size += len(line)
+            if size > LARGEST:
+                raise ValueError(f"an event is larger than {LARGEST >> 20} MiB")
         if _ends(held, line):
             found, decoded = _decoded(held)
             if found:
                 any_yet = True
                 yield event, decoded
-                event, held = "", []
+                event, held, size = "", [], 0
             elif not line and held[0][:1] not in "{[":
                 raise ValueError(f"{held[0]!r:.60}")
     else:

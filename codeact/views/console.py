@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Protocol, TextIO
 
 from codeact import events
@@ -78,30 +79,30 @@ class RichScreen:
         syntax = Syntax(
             source.rstrip(), "python", theme="ansi_dark", word_wrap=True, background_color="default"
         )
-        self._guarded(Padding(syntax, (0, 0, 0, 2)))
+        self._guarded(partial(self._console.print, Padding(syntax, (0, 0, 0, 2))))
 
     def wait(self, what: str) -> None:
         self.end()
         self._status = self._console.status(what, spinner="dots" if self.unicode else "line")
-        self._status.start()
+        self._guarded(self._status.start)
 
     def close(self) -> None:
         self.end()
 
     def _calm(self) -> None:
         if self._status is not None:
-            self._status.stop()
-            self._status = None
+            status, self._status = self._status, None
+            self._guarded(status.stop)
 
     def _print(self, text: str, style: str, end: str) -> None:
         from rich.text import Text
 
         self._calm()
-        self._guarded(Text(text, style=style), soft_wrap=True, end=end)
+        self._guarded(partial(self._console.print, Text(text, style=style), soft_wrap=True, end=end))
 
-    def _guarded(self, what: Any, **how: Any) -> None:
+    def _guarded(self, done: Callable[[], None]) -> None:
         try:
-            self._console.print(what, **how)
+            done()
         except (OSError, ValueError):
             pass  # the terminal has gone; the run goes on
 

@@ -96,7 +96,6 @@ def here(tmp_path: Path) -> Path:
         (["solve", "t", "--model", "m", "--base-url", "http://[::1/v1"], "'http://[::1/v1' is not the address of an endpoint"),
         (["solve", "t", "--model", "m", "--base-url", "http://h:99999/v1"], "'http://h:99999/v1' is not the address of an"),
         (["solve", "t", "--model", "m", "--base-url", "http://me:pass/word@h/v1"], "'h/v1' is not the address of an endpoint"),
-        (["solve", "t", "--model", "m", "--tools", "x" * 300 + ".py"], "x" * 300 + ".py is not there: --tools takes a Python file"),
         (["show", "x" * 300], "x" * 300 + ": no such run"),
         (["solve", "t", "--out", "/proc/o"], "--out /proc/o: cannot be written: "),
         (["solve", "t", "--model", "scripted:none.jsonl"], "cannot read the script none.jsonl: "),

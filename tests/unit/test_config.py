@@ -223,6 +223,10 @@ def test_what_a_found_file_sets_beyond_the_sandbox_is_said(tmp_path: Path) -> No
     [
         ("", {}, {}, False),
         ('max_turns = 2\ndata = "a.csv"\nmodel = "m"', {}, {}, False),
+        ('data = "sub/*.csv"', {}, {}, False),
+        ('data = "key=~/.ssh/id_rsa"', {}, {}, True),
+        ('data = ["a.csv", "sub/../../b.csv"]', {}, {}, True),
+        ('data = "/etc/passwd"', {"data": ("a.csv",)}, {}, False),
         ('network = "evil.example"', {}, {}, True),
         ('mcp = "servers.json"', {}, {}, True),
         ('out = "/etc"', {}, {}, True),

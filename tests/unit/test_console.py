@@ -398,3 +398,25 @@ def test_a_connection_is_one_line(event: Event, line: str) -> None:
     View(PlainScreen(stream))(event)
     assert stream.getvalue() == f"{line}\n"
     assert list(recorded.events_of([journal.to_json(event)])) == [event]
+
+
+class Gone(Terminal):
+    """A terminal that somebody closes."""
+
+    gone = False
+
+    def write(self, text: str) -> int:
+        if self.gone:
+            raise OSError(5, "Input/output error")
+        return super().write(text)
+
+
+def test_a_terminal_that_goes_away_while_it_says_what_is_waited_for_ends_nothing() -> None:
+    stream = Gone()
+    shown = RichScreen(stream, 80)
+    shown.wait("waiting")
+    stream.gone = True
+    shown.line("more")
+    shown.wait("waiting")
+    shown.code("x = 1")
+    shown.close()

@@ -607,3 +607,9 @@ def test_an_end_within_an_event_is_a_broken_connection_and_not_nonsense() -> Non
         assert [value for _, value in sse.read([whole[:end]])] == [{"a": 1}]
     with pytest.raises(ValueError, match="nonsense"):
         list(sse.read([b"nonsense"]))
+
+
+def test_an_event_of_many_lines_has_an_end() -> None:
+    with pytest.raises(ValueError, match="an event is larger than 8 MiB"):
+        list(sse.read([b"data: {\n", *[b'data: "' + b"x" * 2**20 + b'":1,\n'] * 9]))
+    assert len(list(sse.read([b'data: {"x": "' + b"x" * 2**20 + b'"}\n\n'] * 9))) == 9
