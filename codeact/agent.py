@@ -76,7 +76,7 @@ class Agent(Generic[T]):
         if pool is not None:
             options = {**options, **_of_pool(pool)}
         network = options.get("network")
-        size = options.get("runs_size", "5g")
+        size, out = options.get("runs_size", "5g"), options.get("out")
         say = options.get("on_progress", notebook.progress)
         self._context = options.get("context") or RunContext()
         self._setup = Setup(
@@ -96,8 +96,8 @@ class Agent(Generic[T]):
             on_death=options.get("on_death", "restore"),
             started_with=dict(options.get("started_with") or {}),
             on_progress=say,
-            out=Path(options["out"]).absolute() if options.get("out") else None,
-            runs=Path(options.get("runs") or runs_dir()).absolute(),
+            out=None if out is None else out.absolute(),
+            runs=(options.get("runs") or runs_dir()).absolute(),
             runs_size=None if size is None else parse_size(size),
             show=options.get("show", True),
         )

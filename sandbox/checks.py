@@ -6,11 +6,8 @@ import platform
 import secrets
 import time
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-
-from docker.errors import DockerException
 
 from sandbox import images, roots
 from sandbox.backends.choice import Chosen, choose
@@ -61,9 +58,9 @@ def check_sandbox(
     yield _engine(chosen.engine)
     yield _private_engine()
     try:
-        with closing(chosen.engine.client()) as client:
+        with chosen.engine.connected() as client:
             found = images.find(client, image)
-    except (SandboxError, DockerException) as error:
+    except SandboxError as error:
         yield Check("image", image, False, *_with_mend(str(error), _build(image)))
         return
     yield Check("image", image, True, f"{found.tag}, {(found.size or 0) / 1e6:.0f} MB", "")
@@ -97,10 +94,10 @@ def _with_mend(reason: str, mend: str) -> tuple[str, str]:
 def _engine(engine: Engine) -> Check:
     mend = "restart the engine, and look into its log"
     try:
-        with closing(engine.client()) as client:
+        with engine.connected() as client:
             info = client.info()
-    except DockerException as error:
-        return Check("engine", "answers", False, f"{engine.url}: {error}", mend)
+    except SandboxError as error:
+        return Check("engine", "answers", False, str(error), mend)
     facts = [
         engine.url,
         f"version {info.get('ServerVersion')}",
@@ -169,5 +166,5 @@ def _left(engine: Engine | None, label: str) -> int:
             for pid in task.read_text().split()
             if Path(f"/proc/{pid}/comm").exists()
         )
-    with closing(engine.client()) as client:
+    with engine.connected() as client:
         return len(client.api.containers(all=True, filters={"label": f"{LABEL}.run={label}"}))

@@ -10,7 +10,7 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from typing import Any
 import docker
 from docker.context import ContextAPI
 from docker.errors import DockerException
+from requests import RequestException
 
 from sandbox import ssh
 from sandbox.errors import EngineError, EngineNotFound, EnginePermission, SandboxError
@@ -62,6 +63,17 @@ class Engine:
             raise EngineError(
                 f"the container engine at {self.url} does not answer: {_root(error)}"
             ) from error
+
+    @contextmanager
+    def connected(self) -> Iterator[docker.DockerClient]:
+        """A client while this lasts. Raises EngineError, also for what the engine did not do or say that was asked of it."""
+        with closing(self.client()) as client:
+            try:
+                yield client
+            except (DockerException, RequestException) as error:
+                raise EngineError(
+                    f"the container engine at {self.url} failed: {_root(error)}; restart it, and see `codeact doctor`"
+                ) from error
 
 
 def find_engine() -> Engine:

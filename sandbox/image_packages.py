@@ -10,7 +10,6 @@ import json
 import re
 import subprocess
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -59,7 +58,7 @@ def find_or_derive(
     engine: Engine, name: str, packages: Sequence[str], on_progress: Callable[[str], None]
 ) -> ImageInfo:
     """The image `name`, or with `packages` the one that has them on top. Raises ImageError."""
-    with closing(engine.client()) as client:
+    with engine.connected() as client:
         return derive(client, name, packages, on_progress) if packages else images.find(client, name)
 
 

@@ -13,7 +13,7 @@ import hashlib
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -272,8 +272,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--base", help="'debian' or an image reference (default: what can be had)")
     options = parser.parse_args(arguments)
     try:
-        client = find_engine().client()
-        with closing(client):
+        with find_engine().connected() as client:
             return _command(client, options)
     except SandboxError as error:
         print(error, file=sys.stderr)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, cast
 
 import click
@@ -105,9 +105,7 @@ def _for_engine(kind: str) -> bool:
     return choose(cast("BackendName", kind)).engine is not None
 
 
-@contextmanager
-def _client() -> Iterator[Any]:
+def _client() -> AbstractContextManager[Any]:
     from sandbox.engine import find_engine
 
-    with closing(find_engine().client()) as client:
-        yield client
+    return find_engine().connected()

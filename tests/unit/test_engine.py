@@ -14,9 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from sandbox import engine, private_engine, probe
+from sandbox import engine, images, private_engine, probe
 from sandbox.engine import Engine, ensure_engine, find_engine
 from sandbox.errors import EngineError, EngineNotFound, EnginePermission
+from sandbox.image_packages import find_or_derive
 from sandbox.private_engine import Places, start_private, stop_private
 from sandbox.probe import Silence, ping
 from sandbox.processes import descendants, processes_naming
@@ -25,6 +26,11 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nOK"
 TEAPOT = b"HTTP/1.1 418 I'm a teapot\r\nContent-Length: 0\r\n\r\n"
 
 Listen = Callable[[Path, bytes], None]
+VERSION = b'{"ApiVersion": "1.45", "MinAPIVersion": "1.24", "Version": "26.1"}'
+KNOWS_ITS_VERSION = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s" % (
+    len(VERSION),
+    VERSION,
+)
 
 
 @pytest.fixture
@@ -48,8 +54,8 @@ def listen() -> Iterator[Listen]:
             except OSError:
                 return
             with connection:
-                connection.recv(1024)
-                connection.sendall(answer)
+                asked = connection.recv(1024)
+                connection.sendall(KNOWS_ITS_VERSION if b" /version " in asked else answer)
 
     yield start
     for server, thread in servers:
@@ -378,3 +384,25 @@ def test_only_who_names_a_path_itself_is_found(tmp_path: Path, argument: str, na
             assert (process.pid in processes_naming(str(tmp_path / "exec"))) is named
         finally:
             process.kill()
+
+
+@pytest.mark.parametrize(
+    "answer", [b"", b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\n\r\n"], ids=["cut", "500"]
+)
+@pytest.mark.filterwarnings("ignore::ResourceWarning")  # of docker's client, whose connection was cut
+def test_an_engine_that_fails_when_it_is_asked_for_more_is_an_error_of_the_engine(
+    machine: Path, listen: Listen, answer: bytes
+) -> None:
+    listen(machine / "system.sock", answer)
+    found = Engine(f"unix://{machine / 'system.sock'}", local=True)
+    said = rf"^the container engine at {found.url} failed: .*; restart it, and see `codeact doctor`$"
+    with pytest.raises(EngineError, match=said), found.connected() as client:
+        images.list_images(client)
+    with pytest.raises(EngineError, match=said):
+        find_or_derive(found, "data", (), print)
+
+
+def test_an_error_of_the_caller_stays_what_it_is(machine: Path, listen: Listen) -> None:
+    listen(machine / "system.sock", OK)
+    with pytest.raises(OSError, match="mine"), Engine(f"unix://{machine / 'system.sock'}", True).connected():
+        raise OSError("mine")
