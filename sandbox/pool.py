@@ -181,12 +181,15 @@ class Pool:
                 self._changed.wait_for(lambda: self._over() or (self._queue[0] is turn and self._idle))
                 self._raise_if_over()
                 idle = self._idle.popleft()
-                self._taken = [box for box in self._taken if not box.closed]
-                self._taken.append(idle.box)
+                self._note_taken(idle.box)
                 return idle
             finally:
                 self._queue.remove(turn)
                 self._changed.notify_all()
+
+    def _note_taken(self, box: Sandbox) -> None:
+        self._taken = [one for one in self._taken if not one.closed]
+        self._taken.append(box)
 
     def _over(self) -> bool:
         return self._closed or (self._failure is not None and not self._idle)
@@ -210,7 +213,7 @@ class Pool:
         box = self._make(inputs=inputs, functions=functions, on_connection=on_connection, label=label)
         with self._changed:
             self._raise_if_over()
-            self._taken.append(box)
+            self._note_taken(box)
         self._start(box)
         return box
 

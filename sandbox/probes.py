@@ -104,7 +104,7 @@ status = dict(line.split(":\\t", 1) for line in open("/proc/self/status").read()
 """
 _ENVIRONMENT = (
     *("PATH", "HOME", "HOSTNAME", "LANG", "TERM", "TZ", "PAGER", "GIT_PAGER", "NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE"),
-    *("FORCE_COLOR", "container", "VIRTUAL_ENV", "JPY_PARENT_PID", "IPYTHONDIR", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"),
+    *("FORCE_COLOR", "container", "GPG_KEY", "VIRTUAL_ENV", "JPY_PARENT_PID", "IPYTHONDIR", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"),
 )  # fmt: skip
 _ENVIRONMENT_PREFIXES = ("PYTHON", "MPL", "PIP_", "PYDEVD_")
 _ENGINE_MEND = "use a current Docker or Podman, or --sandbox bubblewrap; others may not know this setting"
@@ -132,11 +132,12 @@ PROBES = (
         "system calls",
         "no namespaces, mounts, io_uring, keyrings, odd sockets",
         "unshare, mount, io_uring_setup, add_key, AF_VSOCK, AF_ALG, raw sockets",
-        _TRY + "print(json.dumps({\n"
-        "    'unshare': outcome(lambda: call(272, 0x10000000)),\n"
-        "    'mount': outcome(lambda: call(165, b'none', b'/tmp', b'tmpfs', 0, None)),\n"
+        _TRY + "arm = os.uname().machine == 'aarch64'  # whose calls have other numbers\n"
+        "print(json.dumps({\n"
+        "    'unshare': outcome(lambda: call(97 if arm else 272, 0x10000000)),\n"
+        "    'mount': outcome(lambda: call(40 if arm else 165, b'none', b'/tmp', b'tmpfs', 0, None)),\n"
         "    'io_uring': outcome(lambda: call(425, 1, ctypes.create_string_buffer(120))),\n"
-        "    'add_key': outcome(lambda: call(248, b'user', b'k', b'v', 1, -3)),\n"
+        "    'add_key': outcome(lambda: call(217 if arm else 248, b'user', b'k', b'v', 1, -3)),\n"
         "    'vsock': outcome(lambda: socket.socket(40, socket.SOCK_STREAM).close()),\n"
         "    'alg': outcome(lambda: socket.socket(38, socket.SOCK_SEQPACKET).close()),\n"
         "    'raw': outcome(lambda: socket.socket(socket.AF_INET, socket.SOCK_RAW, 1).close()),\n"

@@ -57,8 +57,9 @@ def find_root(name: str) -> Root:
         raise ImageNotFound(
             f"image {name!r} is not built for bubblewrap: run `codeact image build {name} --sandbox bubblewrap`"
         )
-    with contextlib.suppress(OSError):  # it is in use: builds remove what has not been for a week
-        os.utime(root.folder.parent)
+    for used in (root.folder.parent, root.guest):
+        with contextlib.suppress(OSError):  # builds remove what has not been used for a week
+            os.utime(used)
     return root
 
 

@@ -42,6 +42,8 @@ from sandbox.types import Limits
 READ = 256 * 1024
 ANSWER_SECONDS = 20.0
 STOP_SECONDS = 5.0
+PLAN_ROOM = 32 * 1024
+"""Bytes of the launcher's plan, of 64 KiB in all, that tell of inputs."""
 SEND_SECONDS = 60
 """How long the supervisor may take in nothing before a stream counts as broken."""
 CAPABILITIES = ("SYS_ADMIN", "SETUID", "SETGID", "SETPCAP", "DAC_OVERRIDE", "SETFCAP")
@@ -66,7 +68,7 @@ class BubblewrapBackend:
     ) -> None:
         self._root = root
         self._limits = limits
-        self._inputs = {name: path for name, path in inputs.items() if readable_by_all(path)}
+        self._inputs = _as_many_as_fit({name: path for name, path in inputs.items() if readable_by_all(path)})
         self._label = label
         self._network = network
         self._lease = lease
@@ -375,6 +377,18 @@ class PipeStream:
         if not found:
             raise OSError("the sandbox takes nothing in any more")
         return all(ready != self._closing for ready, _ in found)
+
+
+def _as_many_as_fit(inputs: Mapping[str, Path]) -> dict[str, Path]:
+    """The first inputs, as many as the launcher's plan, which is one message, has room for; the others are sent as files are."""
+    fitting: dict[str, Path] = {}
+    room = PLAN_ROOM
+    for name, path in inputs.items():
+        room -= len(json.dumps([name, False])) + 2
+        if room < 0:
+            break
+        fitting[name] = path
+    return fitting
 
 
 def _memory_file(content: bytes) -> int:

@@ -8,6 +8,7 @@ import socket
 import threading
 import time
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -85,9 +86,12 @@ def _identity(pid: int) -> str:
     return f"{_machine()}/{pid}:{start_time(pid)}"
 
 
+@cache
 def _machine() -> str:
-    """This machine and the namespace in which its process ids count; they tell whether a process can be looked for."""
+    """This machine, since it was started, and the namespace in which its process ids count: whether a process can be looked for.
+    Machines of one name may share an engine, and all call their first namespace the same."""
     try:
-        return f"{socket.gethostname()}/{Path('/proc/self/ns/pid').readlink()}"
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return f"{socket.gethostname()}/{boot}/{Path('/proc/self/ns/pid').readlink()}"
     except OSError:
         return f"{socket.gethostname()}/"

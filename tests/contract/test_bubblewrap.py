@@ -113,3 +113,14 @@ def test_no_folder_of_the_host_is_named_inside(tmp_path: Path) -> None:
             "import os\nvalue = [open(f'/proc/{p}/cmdline').read() for p in os.listdir('/proc') if p.isdigit()]",
         )
     assert [line for line in lines if "secret-name" in line or ".cache" in line] == []
+
+
+def test_two_thousand_inputs_are_there(tmp_path: Path) -> None:
+    inputs = {f"{number:04}-{'long ' * 10}.txt": tmp_path / str(number) for number in range(2000)}
+    for number, path in enumerate(inputs.values()):
+        path.write_text(str(number))
+    with Sandbox("minimal", backend="bubblewrap", inputs=inputs) as box:
+        cell = box.run(
+            "import os\nprint(sum(int(open(f'/workspace/data/{n}').read()) for n in os.listdir('/workspace/data')))"
+        )
+        assert cell.stdout == "1999000\n"

@@ -150,6 +150,7 @@ def test_the_environment_is_an_allow_list(
         *("PIP_PREFIX", "PIP_NO_CACHE_DIR", "PIP_NO_INPUT", "PIP_NO_WARN_SCRIPT_LOCATION", "PIP_RETRIES"),
         *("PIP_DISABLE_PIP_VERSION_CHECK", "PIP_PROGRESS_BAR", "PIP_CONSTRAINT"),
         *("GIT_PAGER", "CLICOLOR", "FORCE_COLOR", "CLICOLOR_FORCE", "PYDEVD_USE_FRAME_EVAL", "TZ", "VIRTUAL_ENV"),
+        *("GPG_KEY", "PYTHON_VERSION", "PYTHON_SHA256"),  # of the registry's image of Python
         "container",  # by which Podman says that one is in a container
     }  # fmt: skip
 

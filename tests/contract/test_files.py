@@ -257,6 +257,15 @@ def test_inputs_are_there_from_the_start_whoever_may_read_them(make: Make, tmp_p
         assert cell.error.name in ("PermissionError", "OSError")
 
 
+def test_inputs_lie_in_folders_where_their_names_say_so(make: Make, tmp_path: Path) -> None:
+    for name in ("open", "private"):
+        (tmp_path / name).write_text(name)
+    (tmp_path / "private").chmod(0o600)
+    box = make(inputs={"a/b/one.txt": tmp_path / "open", "a/two.txt": tmp_path / "private"})
+    code = "value = [open(f'/workspace/data/a/{n}.txt').read() for n in ('b/one', 'two')]"
+    assert value(box, code) == ["open", "private"]
+
+
 def test_a_folder_that_is_swapped_for_a_link_while_it_is_read(box: Sandbox) -> None:
     """What comes out is the file that was there, or a refusal; never what the link points at."""
     cell = box.stream(
