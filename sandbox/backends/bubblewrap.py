@@ -28,7 +28,7 @@ from sandbox.backends.common import (
     RELAY_ARGV,
     SHARED_MEMORY,
     environment,
-    readable_by_all,
+    mountable,
     supervisor_argv,
 )
 from sandbox.backends.machine import Machine, look
@@ -68,7 +68,7 @@ class BubblewrapBackend:
     ) -> None:
         self._root = root
         self._limits = limits
-        self._inputs = _as_many_as_fit({name: path for name, path in inputs.items() if readable_by_all(path)})
+        self._inputs = _as_many_as_fit(mountable(inputs))
         self._label = label
         self._network = network
         self._lease = lease

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -71,6 +72,11 @@ def environment() -> dict[str, str]:
         "PYTHONPATH": "/opt/sandbox",
         "PYTHONDONTWRITEBYTECODE": "1",
     }
+
+
+def mountable(inputs: Mapping[str, Path]) -> dict[str, Path]:
+    """The inputs that can be mounted; the others are sent. One in a folder is sent: an engine would make the folder, and own it."""
+    return {name: path for name, path in inputs.items() if "/" not in name and readable_by_all(path)}
 
 
 def readable_by_all(path: Path) -> bool:

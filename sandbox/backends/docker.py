@@ -26,7 +26,7 @@ from sandbox.backends.common import (
     SHARED_MEMORY,
     SUPERVISOR_USER,
     environment,
-    readable_by_all,
+    mountable,
     supervisor_argv,
 )
 from sandbox.backends.facts import EngineFacts, look
@@ -73,7 +73,7 @@ class DockerBackend:
         self._engine = engine
         self._image = image
         self._limits = limits
-        self._inputs = {name: path for name, path in inputs.items() if engine.local and readable_by_all(path)}
+        self._inputs = mountable(inputs) if engine.local else {}
         self._runtime = runtime
         self._label = label
         self._lease = lease

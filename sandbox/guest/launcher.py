@@ -223,7 +223,6 @@ def set_up(plan: dict[str, Any]) -> None:
         check(libc.mount(b"tmpfs", place.encode(), b"tmpfs", numbers, options.encode()), place)
     for number, (name, is_folder) in enumerate(plan["inputs"]):
         target = os.path.join(DATA, name)
-        os.makedirs(os.path.dirname(target), exist_ok=True)
         if is_folder:
             os.mkdir(target)
         else:
