@@ -233,12 +233,11 @@ def _footer(records: list[Record], start: int, kinds: dict[int, str], width: int
 
 
 def _is_key(above: list[Record], cell: str, at: int) -> bool:
-    """Whether a cell with nothing beside it names one more record: written as those above, which go on to it without a gap."""
+    """Whether a cell with nothing beside it names one more record: written as in those above, which go on to it without a gap."""
     if not above or not filled(above[-1]) or TOTAL.match(cell):
         return False
-    return _form(cell.strip(SPACES)) in {
-        _form(row[at].strip(SPACES)) for row in above[-_BODY:] if at < len(row)
-    }
+    others = (row[at].strip(SPACES) for row in above[-_BODY:] if at < len(row) and len(filled(row)) > 1)
+    return _form(cell.strip(SPACES)) in map(_form, others)
 
 
 def _is_note(record: Record, cells: list[int], usual: int, width: int, kinds: dict[int, str]) -> bool:

@@ -159,6 +159,7 @@ class Run:
         self._between = Between(box, self._cells, self._record, self._held, self._reads)
         self._box, self._interrupt_cell = box, self._cells.interrupt
         if self._standing is not None:
+            self._record.log = list(self._standing.log)
             if self._standing.guess is not None:
                 self._answering.guess = self._again(self._standing.guess)
             self._cells.stand(self._standing)

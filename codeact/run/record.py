@@ -58,22 +58,22 @@ class Record:
             raise UsageError(
                 f"{self._run}: another process carried it on just now; see `codeact show {self._run}`"
             )
-        self._seq, self.log = last, list(log)
+        self._seq = last
         for path in journal.figures(self._folder):
             content = path.read_bytes()
             mime = MIMES.get(path.suffix[1:], "application/octet-stream")
             self.pictures[path.name] = Image(mime, base64.b64encode(content).decode())
             self.figures.append(Artifact(path.name, path, len(content)))
-        self._leave_out_figures()
+        self._leave_out_figures(log)
 
     def take_back(self, since: int) -> None:
         """Leaves out of `log` and `figures` what was recorded from this number on; the journal has it still."""
         self.log = [event for event in self.log if event.seq < since]
-        self._leave_out_figures()
+        self._leave_out_figures(self.log)
 
-    def _leave_out_figures(self) -> None:
-        """Those that nothing in `log` shows: of what was undone, and of what was cut off and is done again."""
-        shown = {name for event in self.log if isinstance(event, events.Observed) for name in event.images}
+    def _leave_out_figures(self, log: Iterable[events.Event]) -> None:
+        """Those that nothing in a log shows: of what was undone, and of what was cut off and is done again."""
+        shown = {name for event in log if isinstance(event, events.Observed) for name in event.images}
         self.figures = [figure for figure in self.figures if figure.name in shown]
 
     @property

@@ -218,6 +218,7 @@ def test_quotes_that_a_sentence_begins_with_stay(tmp_path: Path) -> None:
         ("Total,,,\n", ["Ann", "Bob", "Cy"]),
         ("Source: the office of statistics,,,\n", ["Ann", "Bob", "Cy"]),
         (",,,\nDraft,,,\n", ["Ann", "Bob", "Cy"]),
+        ("###,,,\n1) estimated,,,\n###,,,\n", ["Ann", "Bob", "Cy"]),
     ],
 )
 def test_records_of_a_key_alone_are_no_footer(tmp_path: Path, end: str, names: list[str]) -> None:
